@@ -28,7 +28,8 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, Shape
 
 
 def isolated(text: str) -> str:
-    """Return a token with visible spaces; a token that is written from right to left does not turn its surroundings."""
+    """Return a token with visible spaces; a token that is written from right to left does not turn the text around
+    it."""
     shown = visible(text)
     if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in shown):
         return f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
@@ -36,7 +37,7 @@ def isolated(text: str) -> str:
 
 
 def print_view(console: Console, view: View, rows: int | None = None) -> None:
-    """Print a view. `rows`: how many of each table at most, for views that have more than is wanted (a head's)."""
+    """Print a view. `rows` limits the rows of each table, for views with long tables, such as a head's."""
     match view:
         case NeuronView():
             _print_ff(console, view)

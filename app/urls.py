@@ -1,5 +1,5 @@
-"""The URL of every page: a path that names what the page shows, and a query without defaults, so that one view has one
-URL; the formats in which a view leaves the site; and long texts, packed for an address."""
+"""Write the URL of every page: a path that names what the page shows, and a query without defaults, so that one view
+has one URL. Name the formats in which a view leaves the site, and pack long texts for an address."""
 
 import re
 import zlib
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, quote_plus
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.shape import HEAD_KINDS
 
-LONGEST = 1 << 20  # bytes of text; a small address can hold very many
+LONGEST = 1 << 20  # bytes of unpacked text, because a short address can hold very much
 
 
 def pack(text: str) -> str:
@@ -43,21 +43,21 @@ FORMATS = {
     "csv": "text/csv",
     "md": "text/markdown",
     "tex": "application/x-tex",
-}  # and their media types
-DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # their addresses end in .json and so on
-MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # also of what only some pages have: a figure
+}  # formats and their media types
+DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # addresses of data end in .json and so on
+MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # some pages also have a figure
 FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 
-# Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
+# Arguments that every link of the page being rendered takes along, such as hubs=hide. app/html/rendering.py sets them.
 taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
 
 _SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-", "vs", "labels")
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
+    """Return True if a page of the explorer has this address already, so that no model may have this name."""
     endings = tuple(f".{format}" for format in FIGURE_FORMATS)
     return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(endings)
 
@@ -68,17 +68,17 @@ def help_page(anchor: str = "") -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """What is known of a page here: enough to write its address and to read one that was pasted."""
+    """Hold what this module knows of a page: enough to write its address and to read one that was pasted."""
 
     pattern: str  # the path below the model: "ff/{layer:number}/{neuron:number}"
-    left_out: Mapping[str, Any]  # by argument: the value that an address leaves out
+    left_out: Mapping[str, Any]  # the value of each argument that an address leaves out
     # For people: "Neuron {neuron} of layer {layer}", or "{MATRIX} of ..." in capitals. An address whose page has no
     # title is not followed when it is pasted into the search.
     title: str = ""
 
     @cached_property
     def names(self) -> list[str]:
-        """What stands in the braces, in order."""
+        """Return the names in the braces of the pattern, in order."""
         return [name for name, _ in _BRACES.findall(self.pattern)]
 
     @cached_property
@@ -92,13 +92,13 @@ class Declared:
         return self._template.format(*(quote(value) if isinstance(value, str) else value for value in values))
 
     def read(self, path: str) -> dict[str, str] | None:
-        """Read what stands in the braces of a path, or None if it is another page's."""
+        """Return the values in the braces of a path, or None if the path is another page's."""
         match = _regex(self.pattern).fullmatch(path)
         return match and match.groupdict()
 
 
-# What may stand in the braces of a pattern. Nine digits hold whatever an index can; Python refuses to read numbers of
-# thousands of digits. A name is as short as can be, because a format may follow.
+# Regular expressions for what may stand in the braces of a pattern. Nine digits hold every number of an index; Python
+# refuses to read numbers of thousands of digits. A name is matched as short as possible, because a format may follow.
 SEGMENTS = {"number": r"[0-9]{1,9}", "matrix": r"vo|qk", "head_kind": "|".join(HEAD_KINDS), "name": r"[^/-][^/]*?"}
 _BRACES = re.compile(r"\{(\w+):(\w+)\}")
 DECLARED: dict[str, Declared] = {}
@@ -115,23 +115,23 @@ def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
 
 
 def link(name: str, model: str, *numbers: Any, **query: Any) -> str:
-    """Write the address of a page by its name, with what stands in its path in that order. An argument that the page
-    leaves out, None or empty, is not written."""
+    """Write the address of a page by its name; `numbers` are the values in its path, in order. An argument is left out
+    if it is None, empty or the page's usual value."""
     page = DECLARED[name]
     return write_query(f"/{_name(model)}{page.path(*numbers)}", query, page.left_out)
 
 
 class Links:
-    """What templates call: `url.neuron(model, layer, neuron, lens=lens)` is `link("neuron", model, ...)`; what is no
-    page is of this module."""
+    """Write links in templates: `url.neuron(model, layer, neuron, lens=lens)` is `link("neuron", model, ...)`. Names
+    that are no page are functions of this module."""
 
     def __getattr__(self, name: str) -> Any:
         return partial(link, name) if name in DECLARED else globals()[name]
 
 
 def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
-    """The page of a vector of any kind, which says its place (`app/lists/view.py`): its neuron's, its subhead's
-    or its direction's."""
+    """Return the address of the page of a vector of any kind, which says its place (`app/lists/view.py`): its neuron's,
+    its subhead's or its direction's."""
     layer, head = vector["layer"], vector["head"]
     if vector["direction"] is not None:
         return link("direction", name, layer, head, vector["direction"], **query)
@@ -141,7 +141,7 @@ def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
 
 
 def turned(address: str, **changes: Any) -> str:
-    """The same page with other arguments; None takes one away."""
+    """Return the address of the same page with other arguments; None removes one."""
     path, query = _split(address)
     return _url(path, {**query, **changes})
 
@@ -151,8 +151,8 @@ def content_type(format: str) -> str:
 
 
 def format_address(address: str, format: str) -> str:
-    """The same page in another format: without arguments that only say how a page shows it, and of a CSV, which has
-    all pages of a list, without the page."""
+    """Return the address of the same page in another format, without arguments that only change how a page looks. A CSV
+    has all pages of a list, so its address has no page number."""
     if format == "html":
         return address
     path, _, query = address.partition("?")
@@ -179,15 +179,16 @@ def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]
 
 
 def _escape(value: str) -> str:
-    """Commas stay readable."""
+    """Escape a value for a query; commas stay readable."""
     return value if value.isascii() and value.isalnum() else quote_plus(value, ",:*@")
 
 
-_name = lru_cache(256)(quote)  # of the few models there are, in every link of a page
+_name = lru_cache(256)(quote)  # the names of the few models stand in every link of a page
 
 
 @lru_cache(64)
 def _split(address: str) -> tuple[str, Mapping[str, str]]:
-    """Path and arguments; a page changes the arguments of its own address many times."""
+    """Split an address into path and arguments; cached, because a page changes the arguments of its own address many
+    times."""
     path, _, query = address.partition("?")
     return path, dict(parse_qsl(query))

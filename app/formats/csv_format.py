@@ -1,7 +1,7 @@
-"""Tables as CSV, whatever tokens hold: one row per entry, with all its numbers and ids.
+"""Write tables as CSV: one row per entry, with all its numbers and ids. Tokens may hold any text.
 
 All lists of a page are in one file; a column that a list does not have is blank there. The last columns say what the
-file is about, so that files can be put one after the other."""
+file is about, so that several files can be joined into one."""
 
 import csv
 import io
@@ -13,13 +13,13 @@ from lexiscope.app.formats.table import Column, Table
 
 ROWS_PER_CHUNK = 500
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of a formula
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a cell that begins so for a formula
 
 Cells = dict[str, Any]
 
 
 def csv_chunks(tables: Sequence[Table], about: Mapping[str, Any]) -> Iterator[str]:
-    """`about` is what the whole file is about, by column."""
+    """Write the CSV in chunks. `about` holds the columns that say what the whole file is about."""
     names, rows = table_rows(tables, about)
     lines = chain([names], rows)
     while chunk := list(islice(lines, ROWS_PER_CHUNK)):
@@ -29,14 +29,14 @@ def csv_chunks(tables: Sequence[Table], about: Mapping[str, Any]) -> Iterator[st
 
 
 def table_rows(tables: Sequence[Table], about: Mapping[str, Any]) -> tuple[list[str], Iterator[list[Any]]]:
-    """The names of the columns, and the rows of all tables below each other."""
+    """Return the names of the columns, and the rows of all tables below each other."""
     tables = [table for table in tables if table.audience != "people"]
     names = _header(tables, about)
     return names, _lines(tables, about, names)
 
 
 def defused(typed: str) -> str:
-    """What a visitor typed, as text that no spreadsheet computes."""
+    """Return what a visitor typed, changed so that no spreadsheet computes it as a formula."""
     return f"'{typed}" if typed.startswith(_FORMULA) else typed
 
 
@@ -50,7 +50,8 @@ def _lines(tables: Iterable[Table], about: Mapping[str, Any], names: list[str]) 
         about_list = {name: None if name in table.says_nothing_of else value for name, value in about.items()}
         columns = [(column, _cells(column)) for column in table.columns_for("programs")]
         for row in table.rows:
-            cells: Cells = about_list.copy()  # a column of the list's own says more
+            # A column of the list replaces a column of the same name that describes the file.
+            cells: Cells = about_list.copy()
             for column, expand in columns:
                 cells |= expand(column.value(row))
             yield [cells.get(name) for name in names]
@@ -67,7 +68,7 @@ def _names(column: Column) -> list[str]:
 
 
 def _cells(column: Column) -> Callable[[Any], Cells]:
-    """What makes the cells of a column from the value that a row has there."""
+    """Return a function that makes the cells of a column from the column's value in a row."""
     name = column.name
     match column.kind:
         case "token":

@@ -1,4 +1,4 @@
-"""A view as JSON: its fields as they are declared, without those that are for people's eyes only."""
+"""Write a view as JSON: its fields as they are declared, without those that only pages show."""
 
 import json
 from functools import cache
@@ -10,12 +10,12 @@ from pydantic.fields import FieldInfo
 
 
 def json_bytes(view: Any) -> bytes:
-    """The JSON of a frozen dataclass of plain data, such as a View."""
+    """Return the JSON of a frozen dataclass of plain data, such as a View."""
     return orjson.dumps(view, default=_json_fields, option=orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
 def ascii_json(view: Any) -> str:
-    """JSON in ASCII alone: it arrives as it left, whatever the encoding of the terminal or the pipe."""
+    """Return JSON in ASCII alone, so that no encoding of a terminal or a pipe can change it."""
     return json.dumps(orjson.loads(json_bytes(view)))
 
 
@@ -33,7 +33,8 @@ def _json_fields(value: Any) -> dict[str, Any]:
 
 @cache
 def _declared(dataclass: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields that JSON has, in their order; and those of them that it leaves out while they are None."""
+    """Return the names of the fields that JSON has, in order, and the names of those that JSON leaves out while they
+    are None."""
     if not hasattr(dataclass, "__dataclass_fields__"):
         raise TypeError(f"{dataclass.__name__} is no part of a view")
     hints = get_type_hints(dataclass, include_extras=True)
@@ -43,6 +44,6 @@ def _declared(dataclass: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _marker(hint: Any) -> FieldInfo:
-    """PAGE_ONLY, OMIT_NONE or another pydantic Field that is declared with a type."""
+    """Return the pydantic Field that is declared with a type, such as PAGE_ONLY or OMIT_NONE."""
     described = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((extra for extra in described if isinstance(extra, FieldInfo)), FieldInfo())

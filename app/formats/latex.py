@@ -1,7 +1,7 @@
-r"""Tables as LaTeX that pdfLaTeX and XeLaTeX set alike, without a package and whatever tokens hold.
+r"""Write tables as LaTeX that pdfLaTeX and XeLaTeX set alike, without a package. Tokens may hold any text.
 
-Letters that the usual fonts of both have are written with accents, such as \'{e}. Any other character is
-\lexchar{30F3}{ン}, which is shown as U+30F3: whoever has a font with it redefines \lexchar to show the character."""
+Letters that the usual fonts of both have are written with accents, such as \'{e}. Any other character is written as
+\lexchar{30F3}{ン} and shown as U+30F3; an author whose font has the character redefines \lexchar to show it."""
 
 import re
 import unicodedata
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.formats.text_formats import Cell, Source, Tokens, are_numbers, cells, for_people, text_of
 
-ROWS = 40  # of a table, each of one line: about a page
-FLOATS = 40  # in a row: LaTeX keeps 52 that have no page yet
+ROWS = 40  # rows of one table, if each takes one line: about a page
+FLOATS = 40  # tables in a row: LaTeX keeps at most 52 that have no page yet
 
 _HEAD = r"""% Compiles with pdfLaTeX and XeLaTeX; needs no package.
 % Characters beyond their usual fonts are set as code points, U+30F3. With a font that has them:
@@ -21,7 +21,8 @@ _WIDE = ("tokens", "words", "pairs")  # kinds of columns whose cells may take se
 
 _ESCAPED = {
     **{character: rf"\{character}" for character in "$&#_%"},
-    **{character: rf"\texttt{{\char{ord(character)}}}" for character in '\\{}^~<>|"'},  # as they are in a code face
+    # A code face shows these characters as they are.
+    **{character: rf"\texttt{{\char{ord(character)}}}" for character in '\\{}^~<>|"'},
     "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "␣": r"\textvisiblespace{}", "→": r"$\to$",
 }  # fmt: skip
 _LETTERS = {"ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}", "Ø": r"\O{}"}
@@ -29,17 +30,17 @@ _ACCENTS = dict(
     zip("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327", "`'^~=u.\"rHvc", strict=True)
 )
 _DOTLESS = {"i": r"\i", "j": r"\j"}
-_LAST_LATIN = "\u017f"  # of the block Latin Extended-A
+_LAST_LATIN = "\u017f"  # the last letter of the block Latin Extended-A
 
 
 def as_latex(tables: Iterable[Table], source: Source) -> str:
-    """A float of its own for each table, with a caption and a label; long ones go on in another."""
+    """Write each table as a float with a caption and a label; a long table continues in further floats."""
     floats: list[str] = []
     labels: set[str] = set()
     for table in for_people(tables):
         columns, rows = table.columns_for("people"), cells(table)
         label = _unique(slug(table.title), labels)
-        size = ROWS // max(1, _n_wide(columns))  # the narrower such a column, the more lines its cells take
+        size = ROWS // max(1, _n_wide(columns))  # the narrower these columns are, the more lines their cells take
         floats.append(_float(table.title, label, columns, rows[:size], source))
         for at in range(size, len(rows), size):
             part = f"{label}-{1 + at // size}"
@@ -62,7 +63,7 @@ def _float(title: str, label: str, columns: Sequence[Column], rows: Sequence[Seq
 
 
 def _column_types(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    """Numbers to the right; cells that may be long share what the others and the space between leave of the line."""
+    """Align numbers to the right, and share the rest of the line among the columns whose cells may be long."""
     wide = _n_wide(columns)
     width = max(0.15, (1 - 0.035 * len(columns) - 0.07 * (len(columns) - wide)) / wide) if wide else 0.0
     return "".join(
@@ -84,11 +85,12 @@ def _cell(cell: Cell) -> str:
 
 def _row(written: Iterable[str]) -> str:
     row = " & ".join(written) + r" \\"
-    return "{}" + row if row.lstrip()[:1] in ("[", "*") else row  # or it would belong to the end of the row before
+    # Without {}, LaTeX would read [ or * as an argument of the row before.
+    return "{}" + row if row.lstrip()[:1] in ("[", "*") else row
 
 
 def escape(text: str) -> str:
-    return "".join(map(_character, text)).replace("--", "-{}-")  # no dash
+    return "".join(map(_character, text)).replace("--", "-{}-")  # so that LaTeX does not join two hyphens into a dash
 
 
 def _character(character: str) -> str:
@@ -104,7 +106,7 @@ def _character(character: str) -> str:
 
 
 def slug(text: str) -> str:
-    """A title as the name of a label: letters, digits and hyphens."""
+    """Turn a title into the name of a label, of letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "table"
 
 

@@ -1,4 +1,4 @@
-"""Tables of a head's pairs."""
+"""Make tables of a head's pairs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,12 +14,12 @@ def pair_columns(matrix: str) -> tuple[Column, ...]:
 
 
 def pair_list(pairs: Iterable[TokenPair], matrix: str) -> Table:
-    """A list of pairs with their scores, for a page."""
+    """Make a table of pairs with their scores, for a page."""
     return Table("", pair_columns(matrix), ranked(pairs), key=lambda row: (row["from"]["id"], row["to"]["id"]))
 
 
 def pair_groups(pairs: Iterable[TokenPair], matrix: str) -> Table:
-    """Pairs in groups that share their first token, in the order of the best of each, for a page."""
+    """Make a table of pairs grouped by their first token, for a page; a group stands where its best pair does."""
     groups: dict[int, list[TokenPair]] = {}
     for pair in pairs:
         groups.setdefault(pair["from"]["id"], []).append(pair)
@@ -40,7 +40,8 @@ def pair_tables(
     bottom: Sequence[TokenPair],
     first_columns: Iterable[Column] = (),
 ) -> list[Table]:
-    """Both ends of a head's pairs. `how` says to people how they were found, `first_columns` say it to programs."""
+    """Make the tables of both ends of a head's pairs. `how` tells people how the pairs were found; `first_columns` tell
+    programs."""
     return [
         Table(
             f"{head}, {matrix}, {end} ({how})",

@@ -1,7 +1,7 @@
-"""A list, declared once: its columns say what each row has, how that is called, and how it prints.
+"""Declare a list once: its columns say what each row has, the name of that value, and how it prints.
 
-HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, in the module of its
-page: a new column is one line there."""
+HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, which stands in the module of its page:
+a new column is one line there."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -10,20 +10,20 @@ from typing import Any, Literal, Protocol
 
 from lexiscope.app.lists.view import Token, TokenPair
 
-Row = Any  # whatever the columns of its table can read: mostly a dict of a view
+Row = Any  # any value that the columns of the table can read: mostly a dict of a view
 
 Kind = Literal[
     "text",
     "number",
     "rank",
-    "score",  # a number that a page shows as a bar, too
-    "ratio",  # a number from 0 to 1 that a page shows as heat, too
-    "change",  # of a vector, in per cent on a page
-    "address",  # what a row is called, which links to its page
+    "score",  # a number; pages draw a bar beside it
+    "ratio",  # a number from 0 to 1; pages colour its cell
+    "change",  # how much a vector changed; pages write it in per cent
+    "address",  # the name of the row's parameter; pages link it
     "token",  # a Token: a chip on a page, its visible text for people elsewhere, two columns `x` and `x_id` in CSV
-    "tokens",  # several: in CSV `x_1`, `x_1_id`, `x_2`, ...
-    "words",  # several, set as plain text
-    "pairs",  # several TokenPairs, which only people see
+    "tokens",  # several tokens: in CSV `x_1`, `x_1_id`, `x_2`, ...
+    "words",  # several tokens, written as plain text
+    "pairs",  # several TokenPairs, which CSV leaves out
 ]
 Audience = Literal["everybody", "people", "programs"]  # people read HTML, Markdown, LaTeX, terminals; programs CSV
 
@@ -32,20 +32,20 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    name: str  # in CSV, and for people if there is no heading
+    name: str  # the name in CSV, and for people if there is no heading
     kind: Kind = "text"
-    get: Callable[[Row], Any] | None = None  # None: the row is a dict that has it under this name
+    get: Callable[[Row], Any] | None = None  # None: the row is a dict with a value of this name
     heading: str = ""
     audience: Audience = "everybody"
-    count: int = 0  # of the tokens, as columns of CSV
-    page_heading: str = ""  # on a page of the site, if it has more to say
-    tip: str = ""  # the word of the glossary that explains it on a page, or a sentence that does
-    sort: str = ""  # what `sort` is called in an address that sorts by it
-    digits: int = 3  # after the point, on a page
-    css: str = ""  # the class of its cells on a page
-    format: str = ""  # of a number on a page, as Python writes it
-    link: Callable[[Row], str] | None = None  # of an address on a page
-    # What stands on a page in place of this column and those after it; "" where a row has them.
+    count: int = 0  # how many tokens have columns in CSV
+    page_heading: str = ""  # the heading on a page of the site, if it differs
+    tip: str = ""  # the word of the glossary that explains the column on a page, or a sentence that does
+    sort: str = ""  # the value of `sort` in an address that sorts by this column
+    digits: int = 3  # digits after the point, on a page
+    css: str = ""  # the CSS class of the column's cells on a page
+    format: str = ""  # Python's format of a number, on a page
+    link: Callable[[Row], str] | None = None  # returns the link of an address, on a page
+    # Returns text that a page shows in place of this column and those after it, or "" if the row has values for them.
     instead: Callable[[Row], str | None] | None = None
 
     def value(self, row: Row) -> Any:
@@ -75,11 +75,12 @@ class Table:
     columns: tuple[Column, ...]
     rows: Iterable[Row]
     audience: Audience = "everybody"
-    says_nothing_of: tuple[str, ...] = ()  # what CSV leaves blank of the columns that say what the file is about
-    key: Callable[[Row], Any] | None = None  # what tells rows apart on a page, and in links to them
+    says_nothing_of: tuple[str, ...] = ()  # columns that describe the file in CSV, and stay blank for this table
+    key: Callable[[Row], Any] | None = None  # returns what identifies a row on a page, and in links to it
 
     def __post_init__(self) -> None:
-        """A title may quote a search: it stays on its line, and no control gets out of a terminal's hand."""
+        """Make the title safe to print: it may quote a search, so it must stay on one line and hold no control
+        characters."""
         object.__setattr__(self, "title", _CONTROLS.sub(" ", self.title))
 
     def columns_for(self, audience: Audience) -> tuple[Column, ...]:
@@ -87,7 +88,7 @@ class Table:
 
 
 def constant(name: str, value: Any) -> Column:
-    """The same in every row: what tells the rows of one list in a CSV from those of another."""
+    """Make a column with one value in every row, which tells the rows of one list in a CSV from those of another."""
     return Column(name, get=lambda _: value, audience="programs")
 
 
@@ -108,23 +109,24 @@ def change_columns(of: Changed) -> list[Column]:
 
 
 def csv_order(*columns: Column | str) -> Table:
-    """A table without rows, which comes first: its columns are the first of the CSV, in this order."""
+    """Make a table without rows whose columns become the first columns of the CSV, in this order."""
     declared = tuple(Column(column) if isinstance(column, str) else column for column in columns)
     return Table("", declared, (), "programs")
 
 
 def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
-    """Entries of a list as rows that know their rank, from 1; those of a list without its hubs know it already."""
+    """Make rows of entries, with ranks from 1; entries of a list without its hubs keep the ranks they have."""
     return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
 
 
 def token_list(entries: Iterable[Any]) -> Table:
-    """A list of tokens with their scores, for a page."""
+    """Make a table of tokens with their scores, for a page."""
     return Table("", TOKEN_COLUMNS, ranked(entries), key=lambda row: row["id"])
 
 
 def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:
-    """Put the two ends of a list side by side: the first column is shared, columns of tokens are called by the end."""
+    """Put the two ends of a list side by side: both share the first column, and each column of tokens is named after
+    its end."""
 
     def of_list(column: Column, at: int) -> Column:
         heading = ("top", "bottom")[at] if column.kind == "token" else column.title
@@ -139,7 +141,7 @@ def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any])
 
 
 def token_texts(column: Column, value: Any) -> tuple[tuple[str, ...], ...]:
-    """The texts of a cell of tokens; those of a pair belong together."""
+    """Return the texts of a cell of tokens; the two texts of a pair are in one tuple."""
     if value is None:
         return ()
     match column.kind:

@@ -1,4 +1,4 @@
-"""Writes the file of a view's tables: CSV, Markdown or LaTeX."""
+"""Write the file of a view's tables: CSV, Markdown or LaTeX."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def _weights(index: Index) -> str:
 
 
 def about(view: View) -> dict[str, Any]:
-    """Return what CSV says on every row, after its own columns: what the view is about, and of which index."""
+    """Return what CSV says on every row, after the row's own columns: the subject of the view, and the index."""
     if not isinstance(view, ViewOfModel):
         return view.about()
     minus = {"minus": view.minus.model} if view.minus else {}

@@ -1,4 +1,4 @@
-"""Tables as text for people: what a cell holds, and Markdown made of it; LaTeX is in latex.py."""
+"""Write tables as text for people: what a cell holds, and Markdown; LaTeX is in latex.py."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,16 @@ from lexiscope.app.lists.view import visible
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table comes from, so that whoever finds it can look it up."""
+    """Say where a table comes from, so that a reader can look it up."""
 
     url: str
-    build: str  # of the model and the index; "" for tables of no model
+    build: str  # of the model and the index; "" if the table is of no model
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A cell of tokens as one can see them, one after the other; those of a group belong together: a pair."""
+    """Hold the tokens of a cell as visible text, one after the other; tokens of a group, such as a pair, belong
+    together."""
 
     groups: tuple[tuple[str, ...], ...]
 
@@ -78,8 +79,8 @@ def _is_number(cells: Sequence[Cell]) -> bool:
     )
 
 
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # of ASCII, all of which Markdown lets one escape
-_HARMLESS = frozenset(".,:;-+()/'%=?")  # inside a cell
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # punctuation of ASCII: Markdown allows a backslash before each
+_HARMLESS = frozenset(".,:;-+()/'%=?")  # characters that need no backslash inside a cell
 
 
 def _md(text: str) -> str:

@@ -1,5 +1,5 @@
-"""Where templates and static files are, and the static files themselves: each has a URL with a hash of its content,
-under which it never changes."""
+"""Find templates and static files, and load the static files: each has a URL with a hash of its content, so that a
+browser may keep it forever."""
 
 import hashlib
 import mimetypes
@@ -29,12 +29,12 @@ def folder(name: str) -> Path:
 
 
 def load_assets(folder: Path) -> Mapping[str, Asset]:
-    """The assets by name; only these can be asked for, so that no path leads to another file."""
+    """Return the assets by name. Only these can be asked for, so that no path leads to another file."""
     return {path.name: _load(path) for path in sorted(folder.iterdir()) if _is_asset(path)}
 
 
 def fingerprint(folder: Path) -> str:
-    """Changes with any file below a folder."""
+    """Return a hash that changes with any file below a folder."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())

@@ -1,4 +1,5 @@
-"""The geometry of the plots: paths, points and labels as numbers and text; the SVG around them is in templates/."""
+"""Compute the geometry of the plots: paths, points and labels as numbers and text; the SVG around them is in
+templates/."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,13 +10,13 @@ from lexiscope.app.html.numbers import HEAT_STEPS, percent
 from lexiscope.app.lists.view import Token, visible
 from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
 
-WINDOW = 24  # positions of a text that stand beside each other
-LABEL = 11  # characters of a label
-LONGEST_NAME = 24  # characters of a model's, on an axis
+WINDOW = 24  # positions of a text that are shown beside each other
+LABEL = 11  # most characters of a label
+LONGEST_NAME = 24  # most characters of a model's name on an axis
 
 
 def histogram_path(counts: Sequence[int], width: int, height: int) -> str:
-    """Bars by the square root of the counts, so that few still show."""
+    """Draw bars by the square root of the counts, so that small counts remain visible."""
     most = max(counts, default=0) ** 0.5 or 1.0
     step = width / max(1, len(counts))
     heights = [max(1.0, height * count**0.5 / most) if count else 0.0 for count in counts]
@@ -25,7 +26,8 @@ def histogram_path(counts: Sequence[int], width: int, height: int) -> str:
 
 
 def attention_squares(weights: Sequence[Sequence[float]]) -> list[tuple[int, str]]:
-    """A head's weights as unit squares: one path for each step of heat, by the square root of the weight."""
+    """Draw a head's attention weights as unit squares: one path for each step of heat, by the square root of the
+    weight."""
     paths: dict[int, list[str]] = {}
     for y, row in enumerate(weights):
         for x, weight in enumerate(row):
@@ -35,7 +37,8 @@ def attention_squares(weights: Sequence[Sequence[float]]) -> list[tuple[int, str
 
 
 def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
-    """Positions and their tokens, cut; where they are too many, every few positions and their numbers."""
+    """Return positions and the shortened tokens that label them; where there are too many, return every few positions
+    with their numbers."""
     step = -(-len(tokens) // WINDOW)
     texts = [(at, visible(tokens[at]["token"]) if step == 1 else str(at)) for at in range(0, len(tokens), step)]
     return [(at, text if len(text) <= LABEL else text[: LABEL - 1] + "…") for at, text in texts]
@@ -46,7 +49,8 @@ def coverage_charts(by_kind: Iterable[tuple[str, Sequence[CoverageRow]]]) -> lis
 
 
 def _coverage_chart(kind: str, rows: Sequence[CoverageRow]) -> LineChart:
-    """The share that active vectors cover by layer, beside that of other positions within a standard deviation."""
+    """Chart the share that active vectors cover by layer, beside that of other positions within a standard
+    deviation."""
     shuffled = [row["shuffled"] for row in rows]
     lines = [Line("this position", "here", [row["covered"] for row in rows], "first")]
     if any(share is not None for share in shuffled):
@@ -57,7 +61,7 @@ def _coverage_chart(kind: str, rows: Sequence[CoverageRow]) -> LineChart:
 
 
 def _edge(rows: Sequence[CoverageRow], sign: int) -> list[float]:
-    """So far from the shuffled shares as their standard deviation, and within 0 and 1."""
+    """Return the shuffled shares plus (or minus) their standard deviation, kept between 0 and 1."""
     shares = [(row["shuffled"] or 0.0) + sign * (row["shuffled_sd"] or 0.0) for row in rows]
     return [min(1.0, max(0.0, share)) for share in shares]
 
@@ -67,7 +71,7 @@ def stitching_charts(runs: Sequence[Mapping[str, Any]], a: str, b: str) -> list[
 
 
 def _stitching_chart(run: Mapping[str, Any], a: str, b: str) -> LineChart:
-    """Accuracy of A's embedding and after its layers; `run` has the fields of a StitchingRun."""
+    """Chart the accuracy of A's embedding and after its layers; `run` has the fields of a StitchingRun."""
     lines = [Line("stitched", "stitched", _accuracies(run), "first")]
     if run["identity"]:
         lines.append(
@@ -88,12 +92,12 @@ def _accuracies(curve: Mapping[str, Any]) -> list[float]:
 
 
 def standard_error(share: float, count: int) -> float:
-    """Of a share of so many predictions."""
+    """Return the standard error of a share of so many predictions."""
     return math.sqrt(share * (1 - share) / count)
 
 
 def shown_positions(n_tokens: int, chosen: int | None) -> range:
-    """The positions that a table has room for: all, or those around the chosen one."""
+    """Return the positions that a table has room for: all, or those around the chosen one."""
     if n_tokens <= WINDOW:
         return range(n_tokens)
     start = min(max(0, (chosen or 0) - WINDOW // 2), n_tokens - WINDOW)
@@ -101,18 +105,18 @@ def shown_positions(n_tokens: int, chosen: int | None) -> range:
 
 
 def most_attended(weights: Sequence[float], n: int) -> list[tuple[int, float]]:
-    """The positions to which one attends most, and how much."""
+    """Return the n positions with the largest attention weights, and these weights."""
     return sorted(enumerate(weights), key=lambda entry: (-entry[1], entry[0]))[:n]
 
 
 def term_scale(layers: Sequence[LayerTerms]) -> tuple[float, float]:
-    """The lowest and the highest bar of a chart of terms by layer; 0 is between them."""
+    """Return the lowest and the highest bar of a chart of terms by layer; 0 is between them."""
     terms = [term for row in layers for term in (row["attention"], row["ff"])]
     return min(0.0, *terms), max(0.0, *terms) or 1e-9
 
 
 def term_bars(layers: Sequence[LayerTerms], part: str, width: float, height: float) -> str:
-    """Bars from the line of 0, up or down: attention in the left half of a layer's room, FF in the right."""
+    """Draw bars from the line of 0, up or down: attention in the left half of a layer's room, FF in the right."""
     low, high = term_scale(layers)
     step, unit = width / len(layers), height / (high - low)
     start = 0.1 if part == "attention" else 0.5

@@ -1,4 +1,4 @@
-"""How to cite a page, and the paper, as BibTeX."""
+"""Write BibTeX that cites a page, and the paper."""
 
 import re
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ PAPER = """\
 
 
 def page_bibtex(title: str, page: "PageRequest") -> str:
-    """Of a page about a model: its permalink, and the build that says which lists it shows."""
+    """Cite a page about a model: its permalink, and the build that says which lists it shows."""
     if page.index is None:
         return ""
     manifest = page.index.manifest
@@ -40,5 +40,5 @@ def page_bibtex(title: str, page: "PageRequest") -> str:
 
 
 def _plain(text: str) -> str:
-    """As LaTeX without a macro of ours: a document that cites has none."""
+    """Escape text for LaTeX without our own macros, which a citing document does not have."""
     return re.sub(r"\\lexchar\{(\w+)\}\{.\}", r"U+\1", escape(text), flags=re.DOTALL)

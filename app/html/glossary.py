@@ -1,12 +1,12 @@
-"""The words of the field in plain language: they feed the help page and the tooltips.
-Longer explanations, with the formulas, are in templates/help.html."""
+"""Explain the words of the field in plain language, for the help page and the tooltips. Longer explanations, with the
+formulas, are in templates/help.html."""
 
 from typing import NamedTuple
 
 
 class Term(NamedTuple):
     name: str
-    text: str  # one or two sentences, complete without the help page
+    text: str  # one or two sentences that are understood without the help page
 
 
 TERMS = {
@@ -372,7 +372,7 @@ KINDS = {
 
 _BEGINS = "Put before every text by the tokenizer; heads often look there when they find nothing else."
 _ENDS = "Put after every text by the tokenizer, and between two; heads often look there when they find nothing else."
-# Marks of encoders' vocabularies, by what stands between their brackets: BERT's, and RoBERTa's where those differ.
+# Special tokens of encoders, by the text between their brackets: BERT's, and RoBERTa's where those differ.
 MARKS = {
     "CLS": _BEGINS,
     "s": _BEGINS,
@@ -392,7 +392,7 @@ def tip(key: str) -> str:
 
 
 def explain_mark(token: str) -> str:
-    """What a token of an encoder is for that is no text; "" of all others."""
+    """Explain the purpose of an encoder's special token; return "" for any other token."""
     name = token[1:-1] if token[:1] + token[-1:] in ("[]", "<>") else ""
     if name.startswith("unused") and name[6:].isdecimal():
         return "Kept free by the makers of the vocabulary: no text has it, and training has hardly moved it."

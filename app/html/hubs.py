@@ -1,5 +1,5 @@
-"""The hubs of the page being made: which tokens get their mark, and which lists are mostly such.
-Chips stand in macros that know no page, so the page is kept here while it is rendered."""
+"""Know the hubs of the page that is being rendered: which tokens get a mark, and which lists are mostly hubs. Macros
+that write tokens know no page, so the page is kept here while it is rendered."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 
-MOSTLY = 0.5  # of a list: with more hubs than that, it says so
+MOSTLY = 0.5  # a list with a larger share of hubs gets a note
 
 _page: ContextVar["_PageHubs | None"] = ContextVar("page", default=None)
 
@@ -21,12 +21,12 @@ _page: ContextVar["_PageHubs | None"] = ContextVar("page", default=None)
 @dataclass(frozen=True)
 class _PageHubs:
     index: Index
-    known: dict[str, frozenset[int]] = field(default_factory=dict)  # by lens: a page asks for each token
+    known: dict[str, frozenset[int]] = field(default_factory=dict)  # hubs by lens, because a page asks for each token
 
 
 @contextmanager
 def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
-    """While a page is made: its index, and what all its links take along."""
+    """Keep the index of a page, and the arguments that all its links take along, while the page is rendered."""
     kept = {"hubs": query["hubs"]} if "hubs" in query else {}
     on_page, in_links = _page.set(_PageHubs(index) if index else None), urls.taken_along.set(kept)
     try:
@@ -37,19 +37,19 @@ def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
 
 
 def marked(lens: str) -> frozenset[int]:
-    """The tokens that are hubs under a lens."""
+    """Return the tokens that are hubs under a lens."""
     if not (page := _page.get()):
         return frozenset()
     if lens not in page.known:
         try:
             page.known[lens] = hubs_of(page.index, lens)
-        except IndexFault:  # a page without marks is better than none
+        except IndexFault:  # a page without marks is better than no page
             page.known[lens] = frozenset()
     return page.known[lens]
 
 
 def count(entries: Sequence[Any], lens: str) -> int:
-    """How many entries of a list are hubs, or pairs with one."""
+    """Count the entries of a list that are hubs, or pairs with one."""
     hubs = marked(lens)
     if not hubs:
         return 0
@@ -58,24 +58,25 @@ def count(entries: Sequence[Any], lens: str) -> int:
 
 
 def unless_hidden(tokens: Sequence[Token], lens: str) -> list[Token]:
-    """Tokens that a page names in its text: without hubs, if it hides them."""
+    """Return the tokens that a page names in its text: without hubs, if the page hides them."""
     hubs = marked(lens) if "hubs" in urls.taken_along.get() else frozenset()
     return [token for token in tokens if token["id"] not in hubs]
 
 
 def crowded(lists: Sequence[Sequence[Any]], lens: str) -> int:
-    """How many of these lists are mostly hubs."""
+    """Count the lists that are mostly hubs."""
     return sum(are_most(entries, lens) for entries in lists)
 
 
 def are_most(entries: Sequence[Any], lens: str) -> bool:
-    """Never on a page of a difference: words towards which many vectors moved are what the tuning was about."""
+    """Return True if most entries of a list are hubs. On a page of a difference it is always False: words towards which
+    many vectors moved are what the tuning was about."""
     if (page := _page.get()) and page.index.manifest.minus:
         return False
     return count(entries, lens) > MOSTLY * len(entries)
 
 
 def better_lens(index: Index, lens: str) -> str | None:
-    """The stored lens with the fewest hubs, if it is another."""
+    """Return the stored lens with the fewest hubs, or None if that is this lens."""
     fewest = min(index.stored.lenses, key=lambda each: len(hubs_of(index, each)))
     return fewest if len(hubs_of(index, fewest)) < len(hubs_of(index, lens)) else None

@@ -1,5 +1,5 @@
-"""The geometry of a line chart: where lines, bands, ticks and labels stand. templates/_line_chart.html draws it, on a
-page and in a figure that leaves the site.
+"""Compute the geometry of a line chart: where lines, bands, ticks and labels stand. templates/_line_chart.html draws
+it, on a page and in a figure that leaves the site.
 
 Lines differ in colour, in their marks and in their dashes, so that nobody needs to tell colours apart."""
 
@@ -10,17 +10,20 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-WIDTH, HEIGHT = 244, 132  # of the room between the axes
-LEFT, RIGHT, TOP, BOTTOM = 44, 82, 24, 36  # around it: numbers, labels of lines, a title, numbers and what they are
-LABEL_LINE = 13  # between two labels
-MOST_NUMBERS = 8  # along an axis from left to right
-NAME_ROOM = 22  # that a name takes there
+WIDTH, HEIGHT = 244, 132  # pixels of the plot between the axes
+# Pixels around the plot, for numbers, labels of lines, a title, numbers and axis titles.
+LEFT, RIGHT, TOP, BOTTOM = 44, 82, 24, 36
+LABEL_LINE = 13  # pixels between two labels
+MOST_NUMBERS = 8  # most numbers along the horizontal axis
+NAME_ROOM = 22  # pixels that a name takes on the horizontal axis
 MARK = 2.6  # half the size of a mark
-TITLE_ROOM, FOOT_ROOM, GAP, LEGEND_LINE = 36, 24, 14, 16  # of a figure: above and below its charts, and between them
-SMALLEST = 1e-9  # what is nearer to 0 is drawn as 0
-STEPS = (1, 2, 2.5, 5, 10)  # between two numbers of the upright axis, times a power of ten
+# Pixels of a figure: above its charts, below them, between them, and of a line of a legend.
+TITLE_ROOM, FOOT_ROOM, GAP, LEGEND_LINE = 36, 24, 14, 16
+SMALLEST = 1e-9  # a number nearer to 0 is drawn as 0
+STEPS = (1, 2, 2.5, 5, 10)  # steps of the vertical axis, times a power of ten
 
-COLOURS = {"first": "#0067a6", "second": "#b34700", "third": "#8b3a7e", "plain": "#5a626b"}  # of a figure, on white
+# Colours of a figure on white.
+COLOURS = {"first": "#0067a6", "second": "#b34700", "third": "#8b3a7e", "plain": "#5a626b"}
 
 Colour = Literal["first", "second", "third", "plain"]  # classes of lexiscope.css
 Mark = Literal["circle", "square", "triangle", "none"]
@@ -29,23 +32,23 @@ Numbers = Sequence[float | None]  # None: not measured there
 
 @dataclass(frozen=True)
 class Line:
-    """Numbers along the axis, and how they look."""
+    """Hold the numbers of a line along the axis, and its looks."""
 
-    name: str  # in the legend
-    label: str  # at its end
+    name: str  # the name in the legend
+    label: str  # the label at the end of the line
     values: Numbers
     colour: Colour
     mark: Mark = "circle"
     dashed: bool = False
-    low: Numbers | None = None  # of its band
+    low: Numbers | None = None  # the lower edge of the band
     high: Numbers | None = None
 
 
 @dataclass(frozen=True)
 class Level:
-    """A number to compare with, all along the axis, or at one place: there it is a cross."""
+    """Mark a number to compare with: a line all along the axis, or a cross at one place."""
 
-    label: str  # at its end, or beside the cross
+    label: str  # the label at the end of the line, or beside the cross
     value: float
     at: float | None = None
     solid: bool = False
@@ -60,7 +63,7 @@ class Label:
 
 @dataclass(frozen=True)
 class HoverArea:
-    """Everything that stands above one number of the axis: shown under the pointer."""
+    """Tell all values above one number of the axis, when the pointer is there."""
 
     x: float
     width: float
@@ -71,13 +74,14 @@ class HoverArea:
 class LineChart:
     title: str
     x_name: str
-    along: Sequence[float]  # the numbers of the axis: layers, or values of k
+    along: Sequence[float]  # numbers of the horizontal axis: layers, or values of k
     lines: Sequence[Line]
-    text: Callable[[float], str]  # of a number, as under the pointer
+    text: Callable[[float], str]  # writes a number of the horizontal axis for the tooltip
     levels: Sequence[Level] = ()
-    names: Mapping[float, str] = field(default_factory=dict)  # of what stands on the axis and is no number
+    # Names of places on the horizontal axis that are no numbers.
+    names: Mapping[float, str] = field(default_factory=dict)
     logarithmic: bool = False
-    top: float | None = None  # a number that the upright axis reaches at least
+    top: float | None = None  # the least upper end of the vertical axis
 
     @cached_property
     def view_box(self) -> str:
@@ -87,14 +91,14 @@ class LineChart:
 
     @cached_property
     def ticks(self) -> list[tuple[str, float]]:
-        """Of the upright axis: round numbers and their heights."""
+        """Return round numbers of the vertical axis, and their heights."""
         low, high, step = self._scale
         count = round((high - low) / step)
         return [(self._tick(low + at * step, step), self._y(low + at * step)) for at in range(count + 1)]
 
     @cached_property
     def numbers(self) -> list[tuple[str, float]]:
-        """Along the axis: as many as have room, and where they stand."""
+        """Return the numbers of the horizontal axis that have room, and where they stand."""
         if self.logarithmic:
             low, high = self.along[0], self.along[-1]
             tens = [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
@@ -107,12 +111,12 @@ class LineChart:
 
     @cached_property
     def zero(self) -> float | None:
-        """The height of 0, where it is not the bottom."""
+        """Return the height of 0, or None if it is the bottom."""
         return self._y(0.0) if self._scale[0] < 0 else None
 
     @cached_property
     def labels(self) -> list[Label]:
-        """At the ends of lines and levels, apart from each other."""
+        """Return the labels at the ends of lines and levels, moved so that they do not overlap."""
         ends = [Label(level.label, self._y(level.value), "plain") for level in self.levels if level.at is None]
         for line in self.lines:
             if points := self._points(line.values):
@@ -131,7 +135,7 @@ class LineChart:
         ]
 
     def path(self, line: Line) -> str:
-        """Broken where a number is missing."""
+        """Return the SVG path of a line, broken where a number is missing."""
         pieces, open_piece = [], False
         for number, value in zip(self.along, line.values, strict=True):
             if value is None:
@@ -142,7 +146,7 @@ class LineChart:
         return "".join(pieces)
 
     def band(self, line: Line) -> str:
-        """Along its top, and back below; "" where there is none."""
+        """Return the SVG path around a line's band; "" if it has none."""
         if line.low is None or line.high is None:
             return ""
         high, low = self._points(line.high), self._points(line.low)
@@ -152,11 +156,11 @@ class LineChart:
         return "".join(f"M{x} {y}{MARKS[line.mark]}" for x, y in self._points(line.values))
 
     def level(self, level: Level) -> tuple[float, float]:
-        """Where a level stands: at a place, or at the left end."""
+        """Return where a level is drawn: at its place, or at the left end."""
         return (0.0 if level.at is None else self._x(level.at)), self._y(level.value)
 
     def _told(self, at: int) -> str:
-        """All numbers at one place."""
+        """Tell the values of all lines at one place, for the tooltip."""
         rows = [self.names.get(self.along[at]) or f"{self.x_name.split(' (')[0]} {self.along[at]:,.0f}"]
         for line in self.lines:
             value = line.values[at]
@@ -169,7 +173,7 @@ class LineChart:
 
     @cached_property
     def _scale(self) -> tuple[float, float, float]:
-        """The lowest and the highest number of the upright axis, and the step between two."""
+        """Return the lowest and the highest number of the vertical axis, and the step between two ticks."""
         shown = [level.value for level in self.levels]
         for line in self.lines:
             shown += [value for of in (line.values, line.low, line.high) for value in of or () if value is not None]
@@ -180,7 +184,7 @@ class LineChart:
         return math.floor(low / step + 1e-9) * step, max(math.ceil(high / step - 1e-9), 1) * step, step
 
     def _tick(self, value: float, step: float) -> str:
-        """As many figures as tell two steps apart."""
+        """Write the number of a tick with as many digits as tell two ticks apart."""
         percent = "%" in self.text(0.5)
         value, step = (100 * value, 100 * step) if percent else (value, step)
         digits = max(0, -math.floor(math.log10(step) + 1e-9))
@@ -211,7 +215,7 @@ MARKS: dict[Mark, str] = {
 
 
 def legend(charts: Iterable[LineChart]) -> list[Line]:
-    """The lines of several charts, those of one name once."""
+    """Return the lines of several charts, each name once."""
     named: dict[str, Line] = {}
     for line in (line for chart in charts for line in chart.lines):
         named.setdefault(line.name, line)
@@ -220,7 +224,7 @@ def legend(charts: Iterable[LineChart]) -> list[Line]:
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart of a figure, and where it stands."""
+    """Place a chart in a figure."""
 
     chart: LineChart
     x: int
@@ -232,7 +236,7 @@ class Figure:
     """Rows of charts under a title, each row with a legend below it."""
 
     panels: Sequence[Panel]
-    legends: Sequence[tuple[int, Sequence[Line]]]  # and how far down each stands
+    legends: Sequence[tuple[int, Sequence[Line]]]  # the lines of each legend, and its distance from the top
     width: int
     height: int
 
@@ -251,13 +255,13 @@ def figure(rows: Iterable[Sequence[LineChart]]) -> Figure:
 
 
 def round_step(least: float) -> float:
-    """The next round number: 1, 2, 2.5 or 5 times a power of ten."""
+    """Return the next round number: 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in STEPS if step * power >= least * (1 - 1e-9))
 
 
 def spread(heights: Sequence[float], apart: float, top: float, bottom: float) -> list[float]:
-    """Rising heights, moved as little as needed to be so far apart, between top and bottom."""
+    """Move rising heights as little as needed, so that they are `apart` from each other and between top and bottom."""
     moved: list[float] = []
     for height in heights:
         moved.append(max(height, moved[-1] + apart if moved else top))

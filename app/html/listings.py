@@ -1,4 +1,4 @@
-"""Links from a token to the lists that hold it: each leads to the token's own row there, however far down."""
+"""Link from a token to the lists that hold it: each link leads to the token's own row, however far down."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from lexiscope.precompute.index.index import Index
 
 
 def address(index: Index, listing: Mapping[str, Any], end: str, rank: int, token: int, lens: str) -> str:
-    """The address of a token's row in a vector's list, on a page that is long enough to reach its rank."""
+    """Return the address of a token's row in a vector's list, on a page that is long enough to reach its rank."""
     page = urls.vector(
         index.manifest.model, listing, lens=lens, k=reaching(rank, VECTOR_ENTRIES, index.manifest.k)
     )  # fmt: skip
@@ -17,7 +17,7 @@ def address(index: Index, listing: Mapping[str, Any], end: str, rank: int, token
 
 
 def pair_address(index: Index, listing: Mapping[str, Any], first: int, second: int, lens: str, preset: str) -> str:
-    """The address of a pair's row in a head's list."""
+    """Return the address of a pair's row in a head's list."""
     page = urls.link("pairs",
         index.manifest.model, listing["layer"], listing["head"], listing["matrix"],
         lens=lens, preset=preset, k=reaching(listing["rank"], PAIR_ENTRIES, index.manifest.pairs),

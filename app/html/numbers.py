@@ -1,5 +1,5 @@
-"""Numbers as people read them, and the steps of bars and heat that lexiscope.css knows.
-The content security policy allows no style in a page: every length and colour is a step, in a data attribute."""
+"""Write numbers as people read them, and the steps of bars and heat that lexiscope.css knows. The content security
+policy allows no style in a page: every length and colour is a step, in a data attribute."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log, log10
@@ -10,7 +10,7 @@ from lexiscope.app.lists.view import ScoredToken, TokenPair
 
 BAR_STEPS = 50
 HEAT_STEPS = 8
-MOST_SIMILAR = 5  # subheads that a head's page names above its table
+MOST_SIMILAR = 5  # most similar subheads that a head's page names above its table
 
 
 def number(value: float) -> str:
@@ -18,8 +18,9 @@ def number(value: float) -> str:
 
 
 def score(value: float, peak: float) -> str:
-    """A score of a list whose largest is `peak`: four figures of that, so that the points of a column stand in line;
-    of small ones, as differences have, up to three figures, and no 0 before the point."""
+    """Write a score of a list whose largest score is `peak`, with as many decimals as give the peak four digits, so
+    that the points of a column are aligned. Small scores, as differences have, get up to three digits and no 0 before
+    the point."""
     digits = 3 if peak < 10 else 2 if peak < 100 else 1 if peak < 1000 else 0
     if 0 < peak < 0.1:
         digits = min(5, 2 - floor(log10(peak)))
@@ -30,7 +31,7 @@ def score(value: float, peak: float) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A number that is usually between 0 and 1, such as a coherence, in little room."""
+    """Write a number that is usually between 0 and 1, such as a coherence, in little room."""
     if value is None:
         return "–"
     text = f"{abs(value):.2f}".removeprefix("0")
@@ -38,7 +39,7 @@ def ratio(value: float | None) -> str:
 
 
 def percent(p: float) -> str:
-    """A probability in little room."""
+    """Write a probability in little room."""
     if p >= 0.9995:
         return "100%"
     if p >= 0.0995:
@@ -47,17 +48,18 @@ def percent(p: float) -> str:
 
 
 def predicted(value: float, predicts: str) -> str:
-    """What a prediction holds, in little room: a probability, or a cosine where the model predicts no tokens."""
+    """Write the number of a prediction in little room: a probability, or a cosine where the model predicts no
+    tokens."""
     return ratio(value) if predicts == "nearest" else percent(value)
 
 
 def thousands(value: int) -> str:
-    """1234567 -> "1,234,567"."""
+    """Write a number with commas: 1234567 becomes "1,234,567"."""
     return f"{value:,}"
 
 
 def short_rank(rank: float) -> str:
-    """A mean rank in little room: 7.5, 43, 1.2k, 23k."""
+    """Write a mean rank in little room: 7.5, 43, 1.2k, 23k."""
     if rank < 9.95:
         return f"{rank:.1f}".removesuffix(".0")
     if rank < 999.5:
@@ -66,12 +68,13 @@ def short_rank(rank: float) -> str:
 
 
 def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
-    """The largest score in size; lists begin with theirs."""
+    """Return the largest absolute score of the lists; the first entry of a list has its largest."""
     return max((abs(entries[0]["score"]) for entries in lists if entries), default=0.0)
 
 
 def most_similar(rows: Iterable[Mapping[str, Any]], matrix: Literal["vo", "qk"]) -> list[Mapping[str, Any]]:
-    """The subheads whose two vectors are most similar, at either end; none whose similarity says nothing."""
+    """Return the subheads whose two vectors are most similar, at either end, leaving out similarities too small to mean
+    anything."""
 
     def larger(row: Mapping[str, Any]) -> float:
         of = row["similarity"][matrix]
@@ -81,33 +84,33 @@ def most_similar(rows: Iterable[Mapping[str, Any]], matrix: Literal["vo", "qk"])
 
 
 def largest(values: Iterable[float]) -> float:
-    """The largest value in size; 0 if there is none."""
+    """Return the largest absolute value; 0 if there is none."""
     return max(map(abs, values), default=0.0)
 
 
 def bar(value: float, peak: float) -> int:
-    """The length of a bar (data-bar), `peak` being the longest."""
+    """Return the length of a bar (data-bar); a bar of `peak` is the longest."""
     return round(abs(value) * (BAR_STEPS / peak)) if peak else 0
 
 
 def heat(value: float | None, hottest: float = 1.0) -> int:
-    """The strength of a colour (data-heat); 0 is also what has no number."""
+    """Return the strength of a colour (data-heat); it is 0 also where there is no number."""
     return 0 if value is None else round(HEAT_STEPS * min(1.0, max(0.0, value) / hottest))
 
 
 def heat_steps(hottest: float) -> list[tuple[int, float]]:
-    """Every second step of heat, and what it stands for: a legend."""
+    """Return every second step of heat and the value it stands for, as a legend."""
     return [(step, hottest * step / HEAT_STEPS) for step in range(0, HEAT_STEPS + 1, 2)]
 
 
 def rank_heat(rank: float, d_vocab: int) -> int:
-    """The strength of a colour (data-heat) by the magnitude of a rank: rank 1 is the hottest, a twentieth of the
-    vocabulary has no colour."""
+    """Return the strength of a colour (data-heat) by the magnitude of a rank: rank 1 is the hottest, and from a
+    twentieth of the vocabulary on there is no colour."""
     return round(HEAT_STEPS * max(0.0, 1 - log(max(rank, 1.0)) / log(max(d_vocab / 20, 2.0))))
 
 
 def expected(count: float) -> str:
-    """How many heads would do as well by chance, in little room: 12, 2.7, 0.03, <0.001."""
+    """Write how many heads would do as well by chance, in little room: 12, 2.7, 0.03, <0.001."""
     if count >= 9.95:
         return f"{count:.0f}"
     if count >= 0.095:

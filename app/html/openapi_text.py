@@ -1,12 +1,13 @@
-"""The OpenAPI document as people read it: pages with all their formats, types in words, examples."""
+"""Prepare the OpenAPI document for readers: pages with all their formats, types in words, examples."""
 
 from typing import Any
 
-FORMAT = ".{format}"  # at the end of the path of data
+FORMAT = ".{format}"  # ends the path of a page's data
 
 
 def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each page once, as its data are declared, with the formats they have; other addresses as they are."""
+    """Return each page once, described by the route of its data, with its formats; return other addresses as they
+    are."""
     pages: dict[str, dict[str, Any]] = {}
     for path, methods in document["paths"].items():
         page = path.removesuffix(FORMAT).replace("/index", "/")
@@ -20,7 +21,7 @@ def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def type_name(schema: dict[str, Any]) -> str:
-    """A schema in a few words."""
+    """Describe a schema in a few words."""
     match schema:
         case {"$ref": str(reference)}:
             return reference.rsplit("/", 1)[-1]

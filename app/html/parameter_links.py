@@ -1,5 +1,5 @@
-"""Links from live pages to parameters: to the page of their stored lists or, where these are not stored, to a run that
-shows them. Without a lens they lead to the one that reads best."""
+"""Link from live pages to parameters: to the page of their stored lists or, if these are not stored, to a run that
+shows them. A link without a lens leads to the lens that reads best."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from lexiscope.precompute.live.wire.grammar import write_layers
 
 
 def first_layers(index: Index) -> str:
-    """Write the layers of examples of words through heads: the first four, where a word's embedding is still much of
-    what heads are given."""
+    """Write the range of layers for examples of words through heads: the first four, where the input of a head is still
+    mostly the word's embedding."""
     return write_layers(tuple(range(min(4, index.shape.n_layers))))
 
 
@@ -43,7 +43,7 @@ def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "") ->
 
 
 def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
-    """The page of a vector of any kind: its neuron's, its subhead's or its direction's."""
+    """Return the address of the page of a vector of any kind: its neuron's, its subhead's or its direction's."""
     if vector["head"] is None:
         return neuron(index, vector["layer"], vector["index"], lens)
     if index.stored.subheads if vector["direction"] is None else index.stored.directions:
@@ -52,5 +52,6 @@ def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
 
 
 def _lens(index: Index, lens: str) -> str:
-    """The lens of the page that links, if it has one and lists under it are stored; or the one that reads best."""
+    """Return the lens of the page that links, if the index has lists under it; otherwise return the lens that reads
+    best."""
     return lens if lens in index.stored.lenses else index.best_lens

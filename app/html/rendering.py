@@ -1,4 +1,4 @@
-"""Turns a view into a page: the template environment, and what every template is given."""
+"""Turn a view into a page: the template environment, and what every template is given."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,31 +44,32 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, PRESETS
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What a page needs to know besides its view."""
+    """Hold what a page needs to know besides its view."""
 
     path: str  # without query
     canonical: str  # path and query, defaults left out
     origin: str = ""  # scheme://host, for links that leave the site
     formats: Mapping[str, str] = field(default_factory=dict)  # "json", "csv", "md", "tex" -> URL
-    index: Index | None = None  # of pages about a model
-    models: Mapping[str, str] = field(default_factory=dict)  # all there are, for switching; the best lens of each
-    comparisons: Mapping[str, str] = field(default_factory=dict)  # what the model is compared with, and where
-    own_lens: str = ""  # of its lists
-    difference: TwoModels | None = None  # of pages about a difference
-    can_run: frozenset[str] = frozenset()  # those of its two models that a worker answers for
+    index: Index | None = None  # the index of the model, on pages about a model
+    models: Mapping[str, str] = field(default_factory=dict)  # all models, for switching, with the best lens of each
+    # Names of models that this one is compared with, and the address of each comparison.
+    comparisons: Mapping[str, str] = field(default_factory=dict)
+    own_lens: str = ""  # the lens of the page's lists
+    difference: TwoModels | None = None  # the two models of a difference
+    can_run: frozenset[str] = frozenset()  # which of the two models of a difference a worker answers for
     labels: ModelLabels = field(default_factory=ModelLabels)  # what people said of the model's parameters
     live: bool = False  # whether a worker answers for the model, so that links to live pages work
 
     @cached_property
     def lens(self) -> str:
-        """The lens that links take along: the page's own, or, where it has none, the one that reads best."""
+        """Return the lens that links take along: the page's own or, if it has none, the lens that reads best."""
         if self.own_lens or not self.index:
             return self.own_lens or "dot"
         return self.models.get(self.index.manifest.model) or self.index.stored.lens
 
     def same_page_of(self, model: str) -> str:
-        """The address of the same page of another model, without what only a difference has. That model may have no
-        classification head."""
+        """Return the address of the same page of another model, without arguments that only a difference has. That
+        model may have no classification head."""
         path, _, query = self.canonical.partition("?")
         _, slash, rest = path.removeprefix("/").partition("/")
         if rest.startswith("classifier"):
@@ -78,29 +79,30 @@ class PageRequest:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """The arguments in the canonical address: those that have their default are not there."""
+        """Return the arguments of the canonical address, which leaves out those with their default value."""
         return dict(parse_qsl(self.canonical.partition("?")[2]))
 
 
 class Renderer:
-    """`assets` maps the names of static files to the URLs they are served at."""
+    """Render views with templates. `assets` maps the names of static files to the URLs they are served at."""
 
     def __init__(self, assets: Mapping[str, str] | None = None, templates: Path | None = None) -> None:
         urls = assets or {path.name: f"/static/{path.name}" for path in folder("static").iterdir()}
         self._environment = environment(templates or folder("templates"), urls)
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
-        """The whole document, or only what changes from page to page: the inside of #page, with a title."""
+        """Render the whole document, or only the inside of #page with a title, which is what changes from page to
+        page."""
         with hubs.page_of(request.index, dict(request.query)):
             return self._environment.get_template(f"{name}.html").render(view=view, page=request, partial=partial)
 
     def figure(self, name: str, view: Any, address: str) -> str:
-        """An SVG by itself, to be put into a paper."""
+        """Render an SVG by itself, to be put into a paper."""
         return self._environment.get_template(f"{name}.svg").render(view=view, address=address)
 
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
-    """What is made of one value is a filter; all else that templates call is a global."""
+    """Make the template environment. Functions of one value are filters; all others that templates call are globals."""
     jinja = Environment(
         loader=FileSystemLoader(templates),
         autoescape=True,  # for every file: tokens are hostile text

@@ -1,4 +1,5 @@
-"""Tables as HTML, from the same columns as CSV, Markdown, LaTeX and the terminal: `{{ table|html("grid", caption) }}`.
+"""Write tables as HTML, from the same columns as CSV, Markdown, LaTeX and the terminal: `{{ table|html("grid", caption)
+}}`.
 
 Python writes them because a template that goes over rows and columns takes three times as long."""
 
@@ -15,7 +16,7 @@ from lexiscope.app.html.tokens import chips
 from lexiscope.app.lists.difference import change_text
 
 Macro = Callable[[Row, str], Any]
-Cell = Callable[[Row], str]  # writes the cell of a row, or "" if an earlier cell takes its place
+Cell = Callable[[Row], str]  # writes the cell of a row; "" if an earlier cell takes its place
 
 _NUMBERS = ("number", "ratio", "change")
 
@@ -37,8 +38,9 @@ def html(
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
     A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
-    rows whose keys are `marked` get a dot. By the names of columns, `heads` has what stands after a heading, `cells`
-    macros of a row and a column's name that write cells. Without rows, `empty` is said."""
+    rows whose keys are `marked` get a dot. `heads` maps names of columns to what stands after their heading, and
+    `cells` maps them to macros that write a cell from a row and the column's name. A table without rows shows
+    `empty`."""
     columns = table.columns_for("people")
     rows = list(table.rows)
     writers = [
@@ -86,7 +88,7 @@ def _head(column: Column, rows: Sequence[Row], after: str) -> str:
 
 
 def _ticked(text: str) -> str:
-    """Text in which `this` is code; not if a tick has no partner."""
+    """Escape text, and set what stands between backticks as code; a backtick without a partner stays as it is."""
     pieces = escape(text).split("`")
     if len(pieces) % 2 == 0:
         return escape(text)
@@ -106,7 +108,8 @@ def _cell(
     macro: Macro | None,
     is_card: bool,
 ) -> Cell:
-    """How the cells of a column are written. A table of cards names its columns in every cell, for narrow screens."""
+    """Return the function that writes the cells of a column. In a table of cards, every cell names its column, for
+    narrow screens."""
     value = column.value
     label = f' data-label="{escape(column.page_title)}"' if is_card else ""
     if column.kind == "address":
@@ -141,7 +144,7 @@ def _number(value: float | None, format: str) -> str:
 
 
 def _address(column: Column, row: Row, written: Any) -> str:
-    """The name of a row, which links to its page; or what a macro has written of it."""
+    """Write the name of a row as a link to its page, or the text that a macro has written for it."""
     value = column.value(row)
     aligned = ' class="n"' if _is_number(value) else ""
     if written is None:

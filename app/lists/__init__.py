@@ -1,1 +1,1 @@
-"""What a page shows, as data: one module per page, each reading an index into a frozen view."""
+"""Read the lists of an index into plain data that pages show: entries, vectors, pairs, labels, matches, hubs."""

@@ -1,4 +1,4 @@
-"""How long lists on pages are, and checks of the numbers and lengths that visitors ask for."""
+"""Say how long lists on pages are, and check the numbers and lengths that visitors ask for."""
 
 import math
 
@@ -7,17 +7,17 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.asks import HEAD_TOKENS as HEAD_TOKENS
 from lexiscope.precompute.live.wire.asks import LIKELY_TOKENS as LIKELY_TOKENS
 
-VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
+VECTOR_ENTRIES = 25  # entries of a list, unless the argument k says otherwise
 PAIR_ENTRIES = 50
 
 
 def offered(usual: int, stored: int) -> list[int]:
-    """Lengths to choose from, the last of them all there is."""
+    """Return the lengths to choose from; the last is the length of the stored list."""
     return [*(k for k in (usual, 2 * usual) if k < stored), stored]
 
 
 def reaching(rank: int, usual: int, stored: int) -> int | None:
-    """The k of the shortest list on offer that holds this rank; None where that is the usual one."""
+    """Return the k of the shortest list on offer that holds this rank; None if that is the usual length."""
     if rank <= usual:
         return None
     return next((k for k in offered(usual, stored) if k >= rank), stored)
@@ -34,7 +34,8 @@ def check_length(k: int | None) -> None:
 
 
 def page_slice(page: int, size: int | None) -> slice:
-    """What stands on a page of a list, whether or not there is so much; without a size, everything."""
+    """Return the slice of a list that a page shows, even if the list is shorter; without a size, the slice is
+    everything."""
     if size is None:
         return slice(0, None)
     if size < 1:
@@ -43,7 +44,7 @@ def page_slice(page: int, size: int | None) -> slice:
 
 
 def count_pages(total: int, page: int, size: int | None) -> int:
-    """How many pages there are, of which this must be one; an empty list has one."""
+    """Return how many pages a list has, at least one; NotFound if `page` is not among them."""
     pages = max(1, -(-total // size)) if size else 1
     if not 1 <= page <= pages:
         raise NotFound(f"page {page}: there {'is only page 1' if pages == 1 else f'are pages 1 to {pages}'}")
@@ -55,7 +56,7 @@ def finite(value: float) -> float | None:
 
 
 def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
-    """How many entries of each list are shown; BadRequest where so many are not stored."""
+    """Return how many entries of each list are shown; BadRequest if fewer are stored."""
     if k is not None and k > stored > 0:
         model = index.manifest.model
         raise BadRequest(f"k = {k}: lists of {model} hold {stored} entries, so k goes from 1 to {stored}")

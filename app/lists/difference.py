@@ -1,4 +1,5 @@
-"""Differences of two models: what was subtracted from what, how much each part changed, and why none of it can run."""
+"""Describe differences of two models: what was subtracted from what, how much each part changed, and why none of it can
+run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,11 +25,11 @@ LAYER_CHANGE: Any = Field(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minus:
-    """The base of a difference, and whose vectors it is subtracted from."""
+    """The base of a difference, and the model that it is subtracted from."""
 
     tuned: Annotated[str, Field(description="The name of the tuned model: the difference is tuned − model")]
     model: Annotated[str, Field(description="The name of the base")]
-    source: str  # of the base, as its revision and the hash of its weights
+    source: str  # the base, as its revision and the hash of its weights
     revision: str
     weights_sha256: str
 
@@ -39,18 +40,18 @@ class Minus:
 class Change(TypedDict):
     """How much a vector or a head's matrix changed."""
 
-    norm: float  # |Δ|; of a matrix Frobenius'
+    norm: float  # |Δ|; of a matrix, the Frobenius norm
     base_norm: float
     change: float | None  # |Δ| / |base|; None where the base is 0
 
 
 def minus_of(index: Index) -> Minus | None:
-    """None of an index that is no difference."""
+    """Return the base of a difference; None if the index is of a model."""
     return public_minus(index.manifest.minus)
 
 
 def public_minus(minus: StoredMinus | None) -> Minus | None:
-    """The base of a difference as visitors may know it."""
+    """Return what visitors may know of the base of a difference."""
     if minus is None:
         return None
     return Minus(
@@ -63,26 +64,26 @@ def public_minus(minus: StoredMinus | None) -> Minus | None:
 
 
 def relative(norm: float, base_norm: float) -> float | None:
-    """|Δ| / |base|: 0 of what did not change; None where there was nothing that could change."""
+    """Return |Δ| / |base|: 0 if nothing changed, None if the base is 0."""
     if not norm:
         return 0.0
     return norm / base_norm if base_norm else None
 
 
 def relative_changes(norms: Floats, base_norms: Floats) -> Floats:
-    """(n,): the same of many, NaN where there is none."""
+    """Return |Δ| / |base| of many vectors, (n,): 0 where nothing changed, NaN where the base is 0."""
     norms, base_norms = norms.astype(np.float64), base_norms.astype(np.float64)
     quotients = np.divide(norms, base_norms, out=np.full_like(norms, np.nan), where=base_norms > 0)
     return np.where(norms == 0, 0.0, quotients)
 
 
 def vector_changes(shard: Shard, kind: str) -> Floats:
-    """(n,) of the vectors of a kind."""
+    """Return the relative change of each vector of a kind, (n,)."""
     return relative_changes(shard.all_norms(kind), shard.all_base_norms(kind))
 
 
 def head_changes(shard: Shard, matrix: str) -> Floats:
-    """(n_heads,)"""
+    """Return the relative change of each head's matrix, (n_heads,)."""
     return relative_changes(*shard.heads.all_matrix_norms(matrix))
 
 
@@ -92,7 +93,7 @@ def matrix_change(shard: Shard, matrix: str, head: int) -> Change:
 
 
 def layer_changes(shard: Shard, kinds: Sequence[str]) -> dict[str, float | None]:
-    """By kind, of all its vectors together."""
+    """Return by kind the relative change of all its vectors together."""
 
     def length(norms: Floats) -> float:
         return float(np.linalg.norm(norms.astype(np.float64)))
@@ -101,13 +102,14 @@ def layer_changes(shard: Shard, kinds: Sequence[str]) -> dict[str, float | None]
 
 
 def is_unchanged(shard: Shard, kinds: Sequence[str]) -> bool:
-    """Whether nothing of a layer changed: no vector of these kinds, no head."""
+    """Return True if nothing of a layer changed: no vector of these kinds, no head."""
     of_heads = (shard.heads.all_matrix_norms(matrix)[0] for matrix in MATRICES)
     return not any(norms.any() for norms in (*map(shard.all_norms, kinds), *of_heads))
 
 
 def percentage(change: float | None) -> str:
-    """A change, |Δ| / |base|, as a number of per cent in little room: 1.3, 0.052, 120; – where there is no base."""
+    """Write a change, |Δ| / |base|, in per cent without the sign, in little room: 1.3, 0.052, 120; – if there is no
+    base."""
     if change is None:
         return "–"
     return f"{100 * change:.0f}" if change >= 0.0995 or not change else f"{100 * change:#.2g}"
@@ -118,12 +120,12 @@ def change_text(change: float | None) -> str:
 
 
 def size_text(norm: float, change: float | None) -> str:
-    """How far a vector or a matrix moved, for people."""
+    """Say for people how far a vector or a matrix moved."""
     return f"|Δ| {norm:.3g}, |Δ|/|base| {change_text(change)}" if norm else "unchanged"
 
 
 def no_run(minus: Minus) -> str:
-    """What visitors are told who want to run a difference."""
+    """Return the message for a visitor who wants to run a difference."""
     return (
         f"a difference of two models, {minus}. It cannot run, and no norm can be folded into it: run {minus.tuned} or "
         f"{minus.model} instead"
@@ -131,6 +133,6 @@ def no_run(minus: Minus) -> str:
 
 
 def check_can_run(index: Index) -> None:
-    """NotFound of a difference."""
+    """Raise NotFound if the index is of a difference."""
     if minus := minus_of(index):
         raise NotFound(f"{index.manifest.model} is {no_run(minus)}")

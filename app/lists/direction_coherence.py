@@ -1,4 +1,4 @@
-"""How well the singular directions of a head read, beside its subheads: by the coherence of their lists.
+"""Measure how well the singular directions of a head read, beside its subheads, by the coherence of their lists.
 
 A direction and a subhead have two sides, one that reads and one that writes (VO), or query and key (QK). Both sides may
 be turned round together, so a list's top goes with the other's top, and bottom with bottom: the coherence of a
@@ -17,31 +17,32 @@ from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.tensor_file import Floats
 from lexiscope.precompute.shape import DIRECTIONS, ENDS, FACTORS
 
-BEST = 10  # of a head's directions, or subheads: their mean is how well it reads by them
-FIRST = 6  # tokens of a list, by which it is one of words
+BEST = 10  # directions or subheads of a head: the mean of so many best ones says how well the head reads
+FIRST = 6  # first tokens of a list that decide whether it is a list of words
 
 
 @dataclass(frozen=True)
 class PairCoherence:
-    """Of all directions, or subheads, of one matrix of a head."""
+    """Hold the coherence of all directions, or of all subheads, of one matrix of a head."""
 
     numbers: Floats  # (d_head,)
-    ends: NDArray[np.intp]  # (d_head,) in ENDS
+    ends: NDArray[np.intp]  # (d_head,) index into ENDS of the better end
 
     @property
     def best(self) -> list[int]:
-        """The best first, ties by the smaller number; those of which nothing can be read are left out."""
+        """Return the numbers of those that can be read, the most coherent first; equal ones in the order of their
+        numbers."""
         order = np.argsort(-self.numbers, kind="stable")
         return [int(at) for at in order if self.numbers[at] > 0]
 
     @property
     def reads(self) -> float:
-        """The mean of the BEST best, of all if there are fewer."""
+        """Return the mean coherence of the BEST most coherent ones, or of all if there are fewer."""
         return float(np.sort(self.numbers)[-BEST:].mean(dtype=np.float64))
 
 
 def direction_coherence(index: Index, shard: Shard, matrix: str, head: int, lens: str) -> PairCoherence | None:
-    """None where the index does not store both sides."""
+    """Measure the coherence of a head's directions or subheads; None if the index does not store both sides."""
     return _pair_coherence(index, shard, DIRECTIONS[matrix], head, lens)
 
 
@@ -57,11 +58,12 @@ def _pair_coherence(index: Index, shard: Shard, kinds: tuple[str, str], head: in
     at_ends = [
         np.mean([_coherences(shard, words, kind, numbers, lens, end) for kind, numbers in rows], axis=0) for end in ENDS
     ]  # (d_head,) each
-    return PairCoherence(np.max(at_ends, axis=0), np.argmax(at_ends, axis=0))  # of equal ones the top
+    return PairCoherence(np.max(at_ends, axis=0), np.argmax(at_ends, axis=0))  # of equal ends, the top
 
 
 def _coherences(shard: Shard, words: Readable, kind: str, numbers: NDArray[np.int64], lens: str, end: str) -> Floats:
-    """(n,) of the lists of these vectors at one end; 0 where there is none, or nothing to read."""
+    """Return the coherence of the lists of these vectors at one end, (n,); 0 where there is no list, or none that
+    reads."""
     coherences = shard.all_coherences(kind, lens, end)[numbers]
     counts = np.flatnonzero((coherences > 0) & (coherences < SAME))
     counts = counts[words.are_lists_of_words(shard.first_ids(kind, numbers[counts], lens, FIRST, end))]

@@ -1,9 +1,9 @@
-"""Texts to run a model on, for visitors who have none in mind."""
+"""Offer texts to run a model on, for visitors who have none in mind."""
 
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import Predicts
 
-# Texts to try: each ends where there is something to see, or has a mask there.
+# Texts to try: each ends, or has its mask, where the prediction is interesting.
 TEXTS: dict[Predicts, tuple[str, ...]] = {
     "next": (
         "The capital of France is",
@@ -25,5 +25,5 @@ TEXTS: dict[Predicts, tuple[str, ...]] = {
 
 
 def example_texts(index: Index) -> list[str]:
-    """Texts to try with a model; with its own mask, where it predicts masked tokens."""
+    """Return texts to try with a model; they hold its own mask token, if it predicts masked tokens."""
     return [text.replace("{mask}", index.tokens.mask or "") for text in TEXTS[index.shape.predicts]]

@@ -1,5 +1,5 @@
-"""Finds tokens by their text: equal, beginning so, or holding it, whatever their case and the space around them.
-In a WordPiece vocabulary the ## of a piece does not count either."""
+"""Find tokens by their text: tokens that equal it, begin with it or hold it, whatever their case and the space around
+them. In a WordPiece vocabulary the ## of a piece does not count either."""
 
 import re
 from bisect import bisect_right
@@ -17,16 +17,16 @@ from lexiscope.precompute.index.tokens import TokenTable, text_surface
 Match = Literal["exact", "prefix", "substring"]
 
 TOKEN_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
-ENDINGS = ("s", "d", "ly")  # not ed and ing: " improv" goes on so, too
+ENDINGS = ("s", "d", "ly")  # not "ed" and "ing", because a piece such as " improv" has these forms, too
 
-_BETWEEN = "\uffff"  # a code point that is no character: no question has it
+_BETWEEN = "\uffff"  # a code point that is no character, so that no search text holds it
 
 _searches: WeakKeyDictionary[TokenTable, "TokenSearch"] = WeakKeyDictionary()
 _searches_lock = Lock()
 
 
 def token_search(tokens: TokenTable) -> "TokenSearch":
-    """Made once for a vocabulary: a tenth of a second for 50,000 tokens."""
+    """Return the search of a vocabulary, which is made once: a tenth of a second for 50,000 tokens."""
     with _searches_lock:
         search = _searches.get(tokens)
         if search is None:
@@ -35,14 +35,15 @@ def token_search(tokens: TokenTable) -> "TokenSearch":
 
 
 class TokenSearch:
-    """The surfaces of a vocabulary one after the other in one text, those with the smallest ids (in a byte-pair
-    vocabulary the most frequent ones) first: a search is a few scans for a substring, and finds the best first."""
+    """Search a vocabulary. Its surfaces stand one after the other in one text, those with the smallest ids (in a
+    byte-pair vocabulary the most frequent ones) first: a search is a few scans for a substring, and finds the best
+    first."""
 
     def __init__(self, tokens: TokenTable) -> None:
-        self._is_wordpiece = tokens.is_wordpiece  # and no table: this is kept as long as the table itself
+        self._is_wordpiece = tokens.is_wordpiece  # the table itself is not kept here, because it keeps this search
         self._continuing = {token for token in range(len(tokens)) if tokens.continues_word(token)}
         groups: dict[str, list[int]] = {}
-        self._surfaces = []  # of every token
+        self._surfaces = []  # surfaces by token id
         for token in range(len(tokens)):
             self._surfaces.append(tokens.surface(tokens.text(token)))
             groups.setdefault(self._surfaces[-1], []).append(token)
@@ -57,19 +58,21 @@ class TokenSearch:
         return sorted(self._order)
 
     def tokens(self, text: str) -> tuple[int, ...]:
-        """The tokens that differ from this text in case and surrounding space only; of blank texts, the very one."""
+        """Return the tokens that differ from this text in case and surrounding space only; a blank text finds only the
+        token that equals it."""
         if key := text_surface(text, self._is_wordpiece):
             return tuple(self._groups.get(key, ()))
         return (self._blank[text],) if text in self._blank else ()
 
     def variants(self, token: int) -> tuple[int, ...]:
-        """The other tokens with the same surface; blank ones have none."""
+        """Return the other tokens with the same surface; a blank token has none."""
         key = self._surfaces[token]
         return tuple(other for other in self._groups[key] if other != token) if key else ()
 
     def is_piece(self, token: int) -> bool:
-        """Whether a token is rather a part of words, such as " merchand": it has no variants, longer tokens begin so,
-        and none of them is its form with s, d or ly. A WordPiece vocabulary tells parts from words itself."""
+        """Return True if a token is rather a part of words, such as " merchand": it has no variants, longer tokens
+        begin with it, and none of them is its form with s, d or ly. A WordPiece vocabulary tells parts from words
+        itself."""
         if self._is_wordpiece:
             return token in self._continuing
         key = self._surfaces[token]
@@ -80,7 +83,7 @@ class TokenSearch:
         return goes_on and not any(key + ending in self._groups for ending in ENDINGS)
 
     def like(self, text: str, limit: int) -> list[tuple[str, Match]]:
-        """Surfaces: the equal one, then those that begin so, then those that hold it."""
+        """Return surfaces like the text: the equal one, then those that begin with it, then those that hold it."""
         key = text_surface(text, self._is_wordpiece)
         if not key or _BETWEEN in key or limit < 1:
             return []
@@ -94,7 +97,7 @@ class TokenSearch:
     def _holding(self, sought: str) -> Iterator[str]:
         position = self._text.find(sought)
         while position >= 0:
-            # A prefix is found at the mark before its group.
+            # A prefix is found at the separator before its group.
             first = position + (sought[0] == _BETWEEN)
             group = bisect_right(self._starts, first) - 1
             if position == first or self._starts[group] == first:
@@ -103,7 +106,8 @@ class TokenSearch:
 
 
 def token_named(index: Index, text: str) -> int:
-    """The token that a word stands for, with a space before it first, then without, then in another case."""
+    """Return the token that a word stands for: with a space before it if there is one, else without, else in another
+    case."""
     word = text.strip()
     if number := TOKEN_ID.fullmatch(word):
         index.tokens.raw(token := int(number[1]))

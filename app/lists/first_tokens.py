@@ -1,5 +1,5 @@
-"""The first tokens of vectors that a search or a run found: from the index, or, of layers that are not built, from the
-worker, which has the weights."""
+"""Read the first tokens of vectors that a search or a run found: from the index, or, of layers that are not built, from
+the answer of a worker, which has the weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ ListEnd = tuple[str, int, int, str]  # kind, layer, index, end
 @dataclass(frozen=True, slots=True)
 class FirstLists:
     index: Index
-    lens: str  # of the stored lists
+    lens: str  # the lens of the stored lists
     computed: Mapping[ListEnd, list[int]]
-    hubs: frozenset[int] = frozenset()  # that are skipped
+    hubs: frozenset[int] = frozenset()  # hubs to skip
 
     @classmethod
     def of(
@@ -29,15 +29,16 @@ class FirstLists:
         computed: Iterable[FirstTokens] = (),
         hubs: frozenset[int] = frozenset(),
     ) -> "FirstLists":
-        """`computed` is what a worker answered; the lens, unless it is stored, is the first that is."""
+        """Make the lists from an index and `computed`, the answers of a worker. If the index has no lists of this lens,
+        its first lens is taken."""
         lists: dict[ListEnd, list[int]] = {
             (each["kind"], each["layer"], each["index"], each["end"]): each["tokens"] for each in computed
         }
         return cls(index, stored_lens(index, lens), lists, hubs)
 
     def tokens(self, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token] | None:
-        """The beginning of a list; empty where the layer is not built, or its file is damaged, and nobody computed it;
-        None where the index does not store its kind."""
+        """Return the beginning of a list. It is empty if the layer is not built, or its file is damaged, and no worker
+        computed it; None if the index does not store this kind."""
         if kind not in self.index.stored.kinds:
             return None
         if (tokens := self.computed.get((kind, layer, row, end))) is not None:
@@ -48,7 +49,7 @@ class FirstLists:
             return []
 
     def read(self, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
-        """From the index; NotFound or IndexFault where it has none."""
+        """Read the beginning of a list from the index; NotFound or IndexFault if the index has none."""
         lists = self.index.shard(layer).vector(kind, row, self.lens)
         ids = lists.top_ids if end == "top" else lists.bottom_ids
         return self._first(ids.tolist(), n)
@@ -57,16 +58,16 @@ class FirstLists:
         return tokens_of(self.index.tokens, first_kept([ids], self.hubs, n)[0])
 
     def is_computed(self, kind: str, layer: int, row: int, end: str = "top") -> bool:
-        """Whether the worker has just made this list."""
+        """Return True if the worker has computed this list."""
         return (kind, layer, row, end) in self.computed
 
 
 def stored_lens(index: Index, lens: str | None = None) -> Lens:
-    """The lens, if the index has its lists, else the first that it has."""
+    """Return the lens, if the index has its lists, else the first lens that it has."""
     return "cosine" if (lens if lens in index.stored.lenses else index.stored.lens) == "cosine" else "dot"
 
 
 def unbuilt(index: Index, lens: str | None = None) -> Unbuilt | None:
-    """What to ask a worker for: the layers that cannot be read here; None if there are none."""
+    """Return the layers that cannot be read here, as an ask for a worker; None if there are none."""
     layers = frozenset(range(index.shape.n_layers)) - frozenset(index.layers)
     return Unbuilt(layers=layers, lens=stored_lens(index, lens)) if layers else None

@@ -1,5 +1,5 @@
-"""The first words of a parameter, which stand beside its address wherever many are listed: the first tokens of a
-vector's list, and of a head the first pair that people can read."""
+"""Read the first words of a parameter, which stand beside its address wherever many are listed: the first tokens of a
+vector's list, or the first pair of a head that people can read."""
 
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,23 +17,23 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import TokenTable
 
-FIRST = 4  # tokens
+FIRST = 4  # tokens of a vector
 FIRST_PAIR: Any = Field(
     description="What the head is about: its first pair of two different words, lens cosine, preset words"
 )
-PAIRS_LOOKED_AT = 20  # of a head: the first of them is shown if none is readable
+PAIRS_LOOKED_AT = 20  # pairs of a head that are searched for a readable one; if there is none, the first is shown
 
 _first_pairs: WeakKeyDictionary[Index, dict[tuple[str, int], list[list[TokenPair]]]] = WeakKeyDictionary()
 
 
 def to_read(hubs: frozenset[int]) -> int:
-    """How much of each list to read for the first tokens that are none of these."""
+    """Return how much of each list to read, so that enough tokens remain without these hubs."""
     return LOOKED_AT if hubs else FIRST
 
 
 def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[list[Token]]:
-    """The first tokens of each list (n, to_read) that are no hubs. Equal tokens are one object: a file of all lists of
-    a frequent token has very many rows."""
+    """Return the first tokens of each list (n, to_read) that are no hubs. Equal tokens are one object, because a file
+    of all lists of a frequent token has very many rows."""
     texts = tokens.texts
     known: dict[int, Token] = {token: {"id": token, "token": texts[token]} for token in np.unique(ids).tolist()}
     return [[known[token] for token in row] for row in first_kept(ids.tolist(), hubs, FIRST)]
@@ -42,10 +42,10 @@ def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[lis
 def first_pair(
     index: Index, matrix: str, layer: int, head: int, hubs: frozenset[int] = frozenset()
 ) -> TokenPair | None:
-    """The first pair of two different words in the list of a head that reads best, without hubs that are given; read
-    once for all heads of a layer.
+    """Return the first pair of two different words in a head's most readable list, without the given hubs. The pairs of
+    all heads of a layer are read once.
 
-    None where pairs are not stored, or the layer is not there."""
+    Return None if pairs are not stored, or the layer is not there."""
     known = _first_pairs.setdefault(index, {})
     if (pairs := known.get((matrix, layer))) is None:
         try:
@@ -56,13 +56,13 @@ def first_pair(
 
 
 def _read(index: Index, matrix: str, layer: int) -> list[list[TokenPair]]:
-    """Of each head, the readable pairs first."""
+    """Read pairs of each head of a layer, the readable ones first."""
     ids, scores, counts = index.shard(layer).heads.first_pairs(matrix, head_lens(index), HEAD_PRESET, PAIRS_LOOKED_AT)
     words, pairs = readable(index), []
     for of_head, their_scores, count in zip(ids.tolist(), scores.tolist(), counts.tolist(), strict=True):
         listed = token_pairs(index.tokens, of_head[:count], their_scores[:count])
         pairs.append([*without_repetition(words, listed)[0], *listed])
-    if index.stored.difference:  # what did not change has nothing to say
+    if index.stored.difference:  # a head that did not change has nothing to say
         changes = head_changes(index.shard(layer), matrix).tolist()
         pairs = [of_head if change else [] for of_head, change in zip(pairs, changes, strict=True)]
     return pairs

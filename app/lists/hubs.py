@@ -1,7 +1,7 @@
-"""Leaves hubs out of what a page shows: tokens in so many lists of vectors that a place in one says little.
+"""Leave hubs out of what a page shows. Hubs are tokens in so many lists of vectors that a place in one says little.
 
-Lists by score lose their hubs once a view is made (`without_hubs`), whichever page they are of, and keep their true
-ranks. Where a page shows only the first few tokens of a list, its view skips hubs as it reads (`first_kept`)."""
+Lists by score lose their hubs once a view is made (`without_hubs`), on every page, and keep their true ranks. If a page
+shows only the first few tokens of a list, its view skips hubs as it reads (`first_kept`)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from lexiscope.app.lists.view import ScoredToken, Token, TokenPair, View
 from lexiscope.precompute.index.index import Index
 
-LOOKED_AT = 40  # tokens of a list, for the first few that are no hubs
+LOOKED_AT = 40  # tokens of a list that are read to find the first few that are no hubs
 
-# What the walk through a view passes by: what the model predicts, which is no vector's list; tokens near another, whose
-# hubs are left out always; and long tables that hold no list by score.
+# Fields that the walk through a view skips: predictions of the model, which are no vector's list; tokens near another,
+# whose hubs are always left out; and long tables that hold no list by score.
 PASSED_BY = frozenset({"prediction", "untouched", "cells", "nearest", "nearest_hubs", "places", "matches", "rows"})
 _TOKEN, _PAIR = {"id", "token", "score"}, {"from", "to", "score"}
 
@@ -22,13 +22,13 @@ V = TypeVar("V", bound=View)
 
 
 def hubs_of(index: Index, lens: str | None = None) -> frozenset[int]:
-    """The hubs of a lens, or of the first that is stored; none where a live page has a lens that is not."""
+    """Return the hubs of a lens, or of the first stored lens; none if a live page has a lens that is not stored."""
     lens = lens or index.stored.lens
     return index.hubs(lens) if lens in index.stored.lenses else frozenset()
 
 
 def first_kept(rows: Iterable[Sequence[int]], hubs: frozenset[int], n: int) -> list[list[int]]:
-    """The first n tokens of each list that are no hubs."""
+    """Return the first n tokens of each list that are no hubs."""
     return [list(islice((token for token in row if token not in hubs), n)) for row in rows]
 
 
@@ -37,38 +37,39 @@ def without_hub_pairs(pairs: Iterable[TokenPair], hubs: frozenset[int]) -> Itera
 
 
 def split_nearest(index: Index, nearest: Sequence[ScoredToken]) -> tuple[list[ScoredToken], list[Token]]:
-    """Tokens near to something without those that are near to very many others; and these, which are left out."""
+    """Split tokens near to something into those to show and those to leave out because they are near to very many
+    others."""
     hubs = index.nearest_hubs
     near = [token for token in nearest if token["id"] not in hubs]
     return near, [{"id": token["id"], "token": token["token"]} for token in nearest if token["id"] in hubs]
 
 
 def without_hubs(index: Index, view: V) -> V:
-    """The view with `hubs` and `hubs_hidden` set, and without the entries of lists, and pairs, that hold a hub; the
-    tokens that the page itself is about stay."""
+    """Return the view with `hubs` and `hubs_hidden` set, and without entries and pairs that hold a hub; the tokens that
+    the page itself is about stay."""
     walk = _Walk(index, _subjects(view))
     shown: V = walk.filter_fields(view, hubs_of(index) - walk.subjects)
     return replace(shown, hubs="hide", hubs_hidden=walk.hidden)
 
 
 def _subjects(view: View) -> frozenset[int]:
-    """The token of a token's page, the words of a search."""
+    """Return the tokens that a page is about: the token of a token's page, the words of a search."""
     token, words = getattr(view, "token", None), getattr(view, "words", None)
     groups = [group.tokens for group in words] if isinstance(words, list) else []
     return frozenset(each["id"] for each in ([token] if token else []) + [t for group in groups for t in group])
 
 
 class _Walk:
-    """Goes through all parts of a view; what says its own lens is read under that one."""
+    """Walk through all parts of a view; a part that names its own lens is filtered by the hubs of that lens."""
 
     def __init__(self, index: Index, subjects: frozenset[int]) -> None:
         self.index = index
         self.subjects = subjects
         self.hidden = 0
-        self._done: dict[int, Any] = {}  # what a view has at two places counts once
+        self._done: dict[int, Any] = {}  # filtered values by id, so that what a view holds twice counts once
 
     def filter_fields(self, of: Any, hubs: frozenset[int]) -> Any:
-        """A dataclass with its parts; one with two ends is told how many each has lost."""
+        """Return a dataclass with its fields filtered; one with two ends gets the number of hidden entries at each."""
         hubs = self._hubs(getattr(of, "lens", None), hubs)
         names = [field.name for field in fields(of)]
         values = {name: getattr(of, name) for name in names}
@@ -94,7 +95,7 @@ class _Walk:
                 return self._done.get(id(value), value)
 
     def _kept(self, entries: Sequence[dict[str, Any]], hubs: frozenset[int]) -> list[dict[str, Any]]:
-        """Entries of a list without hubs; with their ranks, unless all are left."""
+        """Return the entries of a list without hubs; they get their ranks, if any entry was left out."""
         kept = [
             {**entry, "rank": entry.get("rank", rank)}
             for rank, entry in enumerate(entries, 1)
@@ -108,7 +109,8 @@ class _Walk:
 
 
 def _ends(entry: dict[str, Any]) -> tuple[str, ...]:
-    """Where an entry of a list has its tokens: in itself, at both sides of a pair, or at the other side of a place."""
+    """Return the keys of an entry's tokens: its own id, the two sides of a pair, or the other side of a pair that holds
+    a token."""
     if entry.keys() >= _TOKEN:
         return ("",)
     if entry.keys() >= _PAIR:

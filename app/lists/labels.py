@@ -1,4 +1,4 @@
-"""Labels as pages show them: beside the lists of a parameter, compared with ours, and as one copies them."""
+"""Show labels on pages: beside the lists of a parameter, compared with our lists, and as text to copy."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,16 +19,17 @@ from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
 from lexiscope.precompute.shape import ENDS, MATRICES
 
 COLUMNS = ("from", "to")
-FIRST_PAIRS, FIRST_TOKENS = 500, 100  # of ours that are looked at, however many are stored: as on the page of the paper
-HEADLINE = 50  # pairs
+# Entries of our lists that are searched, however many are stored: as on the page of the paper.
+FIRST_PAIRS, FIRST_TOKENS = 500, 100
+HEADLINE = 50  # pairs of our list that `in_first_50` looks at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InOurs:
-    """One of our lists, and what of the label's is in it."""
+    """One of our lists, and how much of the list of a label is in it."""
 
     kind: Annotated[str, Field(description="The vector's, or the matrix")]
-    side: Annotated[str | None, OMIT_NONE] = None  # of tokens among pairs: from or to
+    side: Annotated[str | None, OMIT_NONE] = None  # tokens compared with pairs: which side of the pairs, from or to
     length: Annotated[int, Field(description="Of our list")]
     exactly: int
     up_to_space: Annotated[int, Field(description="Those that are in it, with or without a leading space")]
@@ -42,7 +43,7 @@ class InOurs:
 
 
 def in_ours(index: Index, label: Label) -> list[InOurs]:
-    """In each list that the label's address stands for; none where they are not stored, or cannot be read."""
+    """Compare a label with each list that its address stands for; the result is empty if none is stored or readable."""
     try:
         return [*_lists(index, label)]
     except LexiscopeError:
@@ -96,7 +97,7 @@ def _pairs(index: Index, label: Label, matrix: str) -> list[tuple[str, str]]:
 
 
 def _tokens(index: Index, label: Label, kind: str) -> list[Entry] | None:
-    """None where the vector is zero, and lists nothing."""
+    """Return the tokens of a vector's list; None if the vector is zero, which has no list."""
     about, texts, shard = label.about, index.tokens.texts, index.shard(label.about.layer or 0)
     number = about.index or 0
     row = number if about.parameter == "neuron" else index.shape.row(kind, number, about.sub or 0)
@@ -107,13 +108,13 @@ def _tokens(index: Index, label: Label, kind: str) -> list[Entry] | None:
 
 
 def _kinds(index: Index, about: LabelAddress) -> list[str]:
-    """The stored vectors that an address stands for."""
+    """Return the kinds of the stored vectors that an address stands for."""
     family = next(kinds for kinds in (NEURONS, SUBHEADS, DIRECTIONS) if about.kind in kinds)
     named = family[1:] if about.kind == family[0] else (about.kind,)
     return [kind for kind in named if kind in index.stored.kinds]
 
 
-SHOWN = 20  # labels on the page of a parameter
+SHOWN = 20  # most labels on the page of a parameter
 
 LABELS: Any = Field(
     exclude_if=lambda value: value is None, description="What people said of it, the first 20; left out if nothing"
@@ -123,7 +124,7 @@ OF_LIST: Any = Field(exclude_if=lambda value: value is None, description="Only w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLabel:
-    """A label with the fields of its file, and where it stands."""
+    """A label with the fields of its file, the name of that file and its number there."""
 
     address: str
     title: str
@@ -151,18 +152,18 @@ class ShownLabel:
 
     @property
     def ranks(self) -> list[int | None]:
-        """The ranks of the entries of its list in the one of our lists that has most of them."""
+        """Return the ranks of the label's entries in the one of our lists that has most of them."""
         length = len(self.pairs or self.tokens or ())
         return max(self.in_ours or (), key=lambda of: of.up_to_space).ranks if self.in_ours else [None] * length
 
     @property
     def name(self) -> str:
-        """What it is about, for people."""
+        """Return the name of the parameter that the label is about, for people."""
         return parameter_name(self.about)
 
 
 def labels_of(index: Index, filed: Iterable[FiledLabel]) -> list[ShownLabel] | None:
-    """Return the first labels of one parameter, for its page; None where nobody said anything."""
+    """Return the first labels of one parameter, for its page; None if there are none."""
     return [shown(index, label) for label in islice(filed, SHOWN)] or None
 
 
@@ -187,7 +188,7 @@ def shown(index: Index, filed: FiledLabel) -> ShownLabel:
 
 
 def parameter_name(about: LabelAddress) -> str:
-    """L16H6 VO, L10N2361 ff_value, L8H11.5; "the model" of a remark on all of it."""
+    """Write the name of a parameter: L16H6 VO, L10N2361 ff_value, L8H11.5, or "the model"."""
     where = f"L{about.layer}{'N' if about.parameter == 'neuron' else 'H'}{about.index}"
     match about.parameter:
         case "":
@@ -202,7 +203,7 @@ def parameter_name(about: LabelAddress) -> str:
 
 
 def page_of(about: LabelAddress, lens: str | None = None) -> str:
-    """The address of the page of a parameter, where its labels are shown."""
+    """Return the address of the page of a parameter, where its labels are shown."""
     if not about.kind:
         return urls.link("labels", about.model)
     numbers = [number for number in (about.layer, about.index, about.sub) if number is not None]
@@ -211,16 +212,16 @@ def page_of(about: LabelAddress, lens: str | None = None) -> str:
     return urls.link(about.parameter, about.model, *numbers, lens=lens)
 
 
-ENTRIES = 10  # of a list
+ENTRIES = 10  # entries of a list that a new label starts with
 TITLE_WORDS = 3
-LONGEST = 200  # characters of a token: few are so long
+LONGEST = 200  # characters of a token in a new label: few tokens are so long
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelEntry:
-    """What a label of a parameter starts with: its address below the model, and the first entries of its list."""
+    """Hold what a label of a parameter starts with: its address below the model, and the first entries of its list."""
 
     path: str
     lens: str
@@ -250,7 +251,8 @@ def pairs_entry(path: str, lens: str, preset: str, top: Sequence[TokenPair]) -> 
 
 
 def as_label(view: Labelled) -> str:
-    """A whole file: a list of one label, or of a head or direction one for each matrix. Titles are to be changed."""
+    """Write a file of labels to start from: a list of one label, or, of a head or a direction, one for each matrix. A
+    person is to change the titles."""
     return _json([_fields(view.model, entry) for entry in view.label_entries()])
 
 
@@ -267,7 +269,7 @@ def _fields(model: str, entry: LabelEntry) -> Fields:
 
 
 def _label(model: str, path: str, tokens: Iterable[str]) -> Fields:
-    """The title is made of the first words, until a person has a better one."""
+    """Make the fields of a label; its title consists of the first words, until a person has a better one."""
     words = dict.fromkeys(word for token in tokens if (word := token.strip()).isalpha())
     title = ", ".join([*words][:TITLE_WORDS]) or path
     return {"address": f"{model}/{path}", "title": title[:LONGEST], "text": "", "source": "", "url": ""}
@@ -282,7 +284,7 @@ def _unless(name: str, value: str, default: str, entries: list[Any]) -> Fields:
 
 
 def _json(entries: list[Fields]) -> str:
-    """A field on each line, and a list on one."""
+    """Write the labels as JSON with a field on each line, and a list on one line."""
     objects = [
         "  {\n" + ",\n".join(f'    "{name}": {_value(value)}' for name, value in entry.items()) + "\n  }"
         for entry in entries
@@ -291,6 +293,6 @@ def _json(entries: list[Fields]) -> str:
 
 
 def _value(value: Any) -> str:
-    """What cannot be seen is written as an escape."""
+    """Write a value as JSON; invisible characters become escapes."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isprintable() else json.dumps(value)

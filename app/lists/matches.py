@@ -1,4 +1,4 @@
-"""Matches of vectors in models that theirs is compared with: which vectors, and their first words."""
+"""Find matches of vectors in models that are compared with theirs: which vectors, and their first words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ FIRST = 6  # tokens of a match
 
 
 class MatchedVector(InHead):
-    """Where it stands in a head is known if its model has an index here."""
+    """A vector of another model; its place in a head is known if that model has an index here."""
 
     layer: int
     index: int
@@ -36,20 +36,21 @@ class MatchedVector(InHead):
 
 @dataclass(frozen=True)
 class WordsOf:
-    """The words of one of the two models of a comparison."""
+    """Read the words of one of the two models of a comparison."""
 
     model: ComparedModel
-    index: Index | None = None  # None where there is none here, or of other weights
+    index: Index | None = None  # None if there is no index here, or one of other weights
     lens: str = ""
-    hubs: frozenset[int] = frozenset()  # that are skipped
+    hubs: frozenset[int] = frozenset()  # hubs to skip
     fault: str = ""  # why there is no index
-    other_weights: str = ""  # of the index that is here, if it is of others
+    other_weights: str = ""  # the weights of the index here, if they are not the compared ones
 
     @classmethod
     def of(
         cls, library: "Library", model: ComparedModel, lens: str | None = None, hide_hubs: bool = False
     ) -> "WordsOf":
-        """`lens` is the page's, taken where the model's lists have it; without one, the lens that reads best."""
+        """Open the words of a compared model. `lens` is the page's lens, used if the model's lists have it; without
+        one, the lens that reads best is used."""
         try:
             index = library.index(model.model)
         except NotFound:
@@ -63,7 +64,7 @@ class WordsOf:
         return cls(model, index, lens, hubs_of(index, lens) if hide_hubs else frozenset())
 
     def vectors(self, kind: str, matches: Sequence[Match]) -> list[MatchedVector]:
-        """With the first tokens of the top, and where r is negative of the bottom."""
+        """Describe matches with their first tokens: of the top, or of the bottom if r is negative."""
         tops = self._first(kind, matches, "top")
         bottoms = self._first(kind, [match for match in matches if match[2] < 0], "bottom")
         vectors: list[MatchedVector] = []
@@ -76,7 +77,7 @@ class WordsOf:
         return vectors
 
     def ids(self, kind: str, layer: int, indexes: list[int], end: str, n: int) -> list[list[int]]:
-        """The first tokens at one end of these vectors' lists; nothing where they cannot be read."""
+        """Return the first tokens at one end of these vectors' lists; an empty list if they cannot be read."""
         if self.index is None or kind not in self.index.stored.kinds:
             return []
         looked_at = max(n, LOOKED_AT) if self.hubs else n
@@ -87,7 +88,7 @@ class WordsOf:
         return first_kept(ids.tolist(), self.hubs, n)
 
     def _first(self, kind: str, matches: Sequence[Match], end: str) -> dict[tuple[int, int], list[Token]]:
-        """By layer and index."""
+        """Return the first tokens of the matches by layer and index."""
         first: dict[tuple[int, int], list[Token]] = {}
         if self.index is None:
             return first
@@ -99,7 +100,7 @@ class WordsOf:
 
 
 def agreeing_end(r: float) -> str:
-    """The end of the other's list that is like this one's top."""
+    """Return the end of the other vector's list that is like the top of this one's."""
     return "bottom" if r < 0 else "top"
 
 
@@ -118,8 +119,8 @@ Matches: TypeAlias = Annotated[
 def matches_of(
     library: "Library", index: Index, layer: int, vectors: Mapping[str, tuple[str, int]], lens: str, hide_hubs: bool
 ) -> dict[str, list[VectorMatch]]:
-    """Of vectors (kind, row) of a layer by their names, in every comparison of these very weights; what is damaged is
-    left out, and the comparison's own page says so."""
+    """Find the matches of vectors (kind, row) of a layer, by the vectors' names, in every comparison of these very
+    weights. Damaged comparisons are left out here; their own pages name the error."""
     found: dict[str, list[VectorMatch]] = {}
     for side, comparison in library.comparisons_of(index):
         other = comparison.b if side == "a" else comparison.a
@@ -134,7 +135,8 @@ def matches_of(
                 matches = comparison.matches(side, kind, layer, row)
             except LexiscopeError:
                 continue
-            if other.model == index.manifest.model:  # of itself, what is not it
+            # In a comparison of a model with itself, leave out the vector itself.
+            if other.model == index.manifest.model:
                 matches = [match for match in matches if match[:2] != (layer, row)]
             alike = words.vectors(kind, matches)
             found[other.model].extend(
@@ -145,6 +147,6 @@ def matches_of(
 
 
 def version_of_matches(library: "Library", index: Index) -> str:
-    """Another one whenever the words of matches may be others, besides the comparisons themselves."""
+    """Return a text that changes whenever the words of matches may change though the comparisons stay the same."""
     compared = library.comparisons_of(index)
     return " ".join(library.index_version((both.b if side == "a" else both.a).model) for side, both in compared)

@@ -1,4 +1,4 @@
-"""What must be said beside a head's lists: how positions come in, what grouped heads share, what is left out."""
+"""Write the notes beside a head's lists: how positions come in, what grouped heads share, what is left out."""
 
 from lexiscope.precompute.shape import Shape
 
@@ -56,7 +56,7 @@ def _rotary(shape: Shape, subhead: int) -> str:
 
 
 def _left_out(what: tuple[str, ...]) -> str:
-    """What the model does between its matrices, and these lists do not show."""
+    """Name what the model does between its matrices and these lists do not show."""
     return f"These lists leave out {', and '.join(what)}." if what else ""
 
 

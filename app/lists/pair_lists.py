@@ -1,4 +1,4 @@
-"""The pairs that an index stores of a head's matrix, and how tables show pairs."""
+"""Read the pairs that an index stores of a head's matrix."""
 
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -16,12 +16,12 @@ from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import MATRICES
 
 Hidden: TypeAlias = Annotated[int, Field(description="Of as many of the best pairs: how many the preset leaves out")]
-COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}  # what the two columns of a head's pairs are
+COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}  # names of the two tokens of a pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPairs:
-    """Both ends of one matrix of a head, under a lens and a preset."""
+    """Both ends of the pairs of one matrix of a head, under a lens and a preset."""
 
     top: list[TokenPair]
     bottom: list[TokenPair]
@@ -63,6 +63,7 @@ def pair_ids(pairs: list[TokenPair]) -> set[tuple[int, int]]:
 
 
 def _n_hidden(shard: Shard, matrix: str, head: int, lens: str, shown: list[TokenPair]) -> int:
-    """How many of as many pairs of preset `all` are not among the shown."""
+    """Count the pairs that the preset hides: pairs of preset `all`, as many as are shown, that are not among the
+    shown."""
     best = shard.heads.best_pairs(matrix, head, lens, len(shown)).tolist()
     return len({(a, b) for a, b in best} - pair_ids(shown))

@@ -1,4 +1,4 @@
-"""Which tokens a newcomer can read: whole words of three letters or more that the model has learned."""
+"""Tell which tokens a newcomer can read: whole words of three letters or more that the model has learned."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,11 +13,12 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import TokenTable, whole_words
 
-UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
-RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing
+UNLEARNED = 0.5  # times the median: a token whose centred embedding is shorter has hardly been moved by training
+# Times the median number of lists: a token in fewer was not learned, one in more says nothing.
+RARE, EVERYWHERE = 0.1, 20
 STEM = 5  # letters: words that begin alike, as forms of one word do, count as one
-SAME = 0.75  # a coherence from here on is of tokens that the model cannot tell apart: it has not learned them
-DIFFERENT = 3  # words in the first tokens of a list: fewer are forms of one
+SAME = 0.75  # lists of a coherence from here on are of tokens that the model has not learned, and cannot tell apart
+DIFFERENT = 3  # different words that the first tokens of a list must have: fewer are forms of one word
 SHORTEST = 3  # letters of a word, in scripts that need as many
 
 _cache: "WeakKeyDictionary[Index, Readable]" = WeakKeyDictionary()
@@ -28,11 +29,11 @@ class Readable:
     tokens: TokenTable
     search: TokenSearch
     learned: Array  # (d_vocab,) bool
-    whole: Array  # (d_vocab,) bool: words that no letters precede, and those of other scripts
-    known: dict[int, bool] = field(default_factory=dict)  # whether tokens that were asked for are words
+    whole: Array  # (d_vocab,) bool: words that are not continuations of other words, and all words of other scripts
+    known: dict[int, bool] = field(default_factory=dict)  # answers so far: whether a token is a word
 
     def stem(self, token: int) -> str | None:
-        """How a word begins; None if the token is none, or a part of one, or has not been learned."""
+        """Return the beginning of a word; None if the token is no word, a part of one, or has not been learned."""
         text = self.tokens.texts[token].strip()
         word = self.tokens.surface(text)
         letters = word.replace("'", "").replace("’", "").replace("-", "")
@@ -43,12 +44,12 @@ class Readable:
         return letters[:STEM]
 
     def stems(self, tokens: Iterable[int]) -> list[str]:
-        """Stems of those tokens that are words."""
+        """Return the stems of those tokens that are words."""
         return [stem for stem in map(self.stem, tokens) if stem]
 
     def are_lists_of_words(self, tokens: Array) -> Array:
-        """(n,) bool of the first tokens of lists, (n, first): whether two thirds of them are words, and half whole
-        ones."""
+        """Return for the first tokens of lists, (n, first), whether two thirds of them are words, and half whole words:
+        (n,) bool."""
         different, places = np.unique(tokens, return_inverse=True)
         for token in different.tolist():
             if token not in self.known:
@@ -60,14 +61,14 @@ class Readable:
 
 
 class FreshWords:
-    """The words of lists so far: the next list should have others."""
+    """Remember the words of lists so far, so that the next list has others."""
 
     def __init__(self, words: Readable) -> None:
         self.words = words
         self._seen: set[str] = set()
 
     def take(self, stems: Sequence[str]) -> bool:
-        """Whether at least half of these are new; then they are so no longer."""
+        """Remember these stems, if at least half of them are new; return True if so."""
         different = set(stems)
         if 2 * len(different & self._seen) > len(different):
             return False
@@ -75,19 +76,19 @@ class FreshWords:
         return True
 
     def take_if_readable(self, tokens: Sequence[int]) -> bool:
-        """The same of the first tokens of a list, if two thirds of them are words, half are whole ones, and enough of
-        them differ."""
+        """Take the words of a list's first tokens, if two thirds of the tokens are words, half are whole words, and
+        enough differ; return True if they are taken."""
         stems = self.words.stems(tokens)
         enough = 3 * len(stems) >= 2 * len(tokens) and 2 * self.words.whole[[*tokens]].sum() >= len(tokens)
         return bool(enough) and len(set(stems)) >= DIFFERENT and self.take(stems)
 
     def take_if_all_words(self, tokens: Sequence[int]) -> bool:
-        """The same, if all of them are whole words."""
+        """Take the words of tokens if all of these are words; return True if they are taken."""
         return len(self.words.stems(tokens)) == len(tokens) and self.take_if_readable(tokens)
 
 
 def readable(index: Index) -> Readable:
-    """The readable words of an index, kept as long as it is."""
+    """Return the readable words of an index, kept as long as the index."""
     if (words := _cache.get(index)) is None:
         whole = whole_words([*index.tokens]) | ~np.array([text.isascii() for text in index.tokens.texts])
         words = _cache[index] = Readable(index.tokens, token_search(index.tokens), _learned(index), whole)
@@ -95,12 +96,12 @@ def readable(index: Index) -> Readable:
 
 
 def _learned(index: Index) -> Array:
-    """Whether a token was learned (d_vocab,): by the embedding, by the unembedding where it is another, and by how many
-    lists of vectors hold it."""
+    """Return whether each token was learned (d_vocab,): by the embedding, by the unembedding if it is another matrix,
+    and by how many lists of vectors hold the token."""
     learned = np.ones(index.shape.d_vocab, bool)
     for norms in index.centred_norms:
         learned &= norms >= UNLEARNED * np.median(norms)
-    if index.stored.difference:  # what a fine-tune is about stands in very many lists
+    if index.stored.difference:  # the words that a fine-tuning is about stand in very many lists
         return learned
     lists = np.zeros(index.shape.d_vocab, np.int64)
     for layer in index.layers:

@@ -1,15 +1,15 @@
-"""What a visitor is told where something went wrong: on a page by itself, or on a page that stays, in the place of what
-cannot be shown."""
+"""Describe an error to a visitor: on a page by itself, or on a page that stays, in the place of what cannot be
+shown."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownError:
-    status: int  # of the answer
+    status: int  # HTTP status of the answer
     title: str
     detail: str
-    retry_after: int | None  # seconds after which to ask again is worth it; None where it is not
+    retry_after: int | None  # seconds after which the visitor may ask again; None if that would not help
 
     @property
     def headers(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How much two lists of a neuron or a subhead share, which end of the second it is, and what chance gives."""
+"""Measure how much two lists of a neuron or a subhead share, which end of the second it is, and what chance gives."""
 
 from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, TypeVar
@@ -15,11 +15,12 @@ from lexiscope.precompute.shape import ENDS, MATRICES
 
 End = Literal["top", "bottom"]
 T = TypeVar("T")
-TELLING = 0.05  # from here on a similarity says something of the neuron or subhead; shuffled, hardly any reach it
+# A similarity from here on says something of the neuron or subhead: of shuffled lists hardly any reaches it.
+TELLING = 0.05
 
 
 class Shuffled(TypedDict):
-    """What similarities of the layer are where the second list is that of another neuron or subhead."""
+    """The similarities in the layer if the second list is taken from another neuron or subhead."""
 
     similarity: Annotated[float, Field(description="The mean, with the top of the second list")]
     similarity_bottom: Annotated[float, Field(description="The mean, with its bottom")]
@@ -27,14 +28,14 @@ class Shuffled(TypedDict):
 
 
 class EndSimilarities(TypedDict):
-    """Of the top of a first list with the top and with the bottom of a second."""
+    """The similarities of the top of a first list with the top and with the bottom of a second."""
 
     top: float
     bottom: float
 
 
 class OfMatrices(TypedDict, Generic[T]):
-    """Of v's top with o, and of q's top with k; null where one of them is not stored."""
+    """Values for v's top with o, and for q's top with k; null if one of the two is not stored."""
 
     vo: T | None
     qk: T | None
@@ -42,7 +43,7 @@ class OfMatrices(TypedDict, Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The top of a first list with both ends of a second one."""
+    """The similarities of the top of a first list with both ends of a second one."""
 
     top: float
     bottom: float
@@ -58,7 +59,8 @@ class Agreement:
 def agreement(
     index: Index, shard: Shard, compared: str, of: Similarity, lens: str, first: Array, second: Array
 ) -> Agreement:
-    """From the stored similarity and all stored ids (E, K) of two vectors; `compared`: ff, vo or qk."""
+    """Make an Agreement from the stored similarity and all stored ids (E, K) of two vectors; `compared` is ff, vo or
+    qk."""
     end = agreeing_end(of)
     in_first = set(first[0].tolist())
     shared = [token for token in second[ENDS.index(end)].tolist() if token in in_first] if end else []
@@ -83,13 +85,13 @@ def shuffled(shard: Shard, compared: str, lens: str) -> Shuffled:
 
 
 def both_shuffled(index: Index, shard: Shard, lens: str) -> OfMatrices[Shuffled]:
-    """What chance gives for the subheads of a layer."""
+    """Return the similarities that chance gives for the subheads of a layer."""
     vo, qk = (shuffled(shard, matrix, lens) if matrix in index.stored.compared else None for matrix in MATRICES)
     return {"vo": vo, "qk": qk}
 
 
 def subhead_similarities(index: Index, shard: Shard, head: int, lens: str) -> list[OfMatrices[EndSimilarities]]:
-    """By subhead of a head."""
+    """Return the similarities of each subhead of a head."""
 
     def of(matrix: str, subhead: int) -> EndSimilarities | None:
         if matrix not in index.stored.compared:

@@ -1,5 +1,5 @@
-"""A vector's two lists, as an index stores them and as a worker reads them in another way.
-Neurons, subheads and directions are made of several."""
+"""Read a vector's two lists, as an index stores them and as a worker reads them in another way. Neurons, subheads and
+directions consist of several vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,13 +38,14 @@ MOMENTS: Any = Field(
     description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token, (score - "
     "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
 )
-SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # by their names on a subhead's page
-SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}  # and on a direction's
+SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # kinds by their names on a subhead's page
+# Kinds by their names on a direction's page.
+SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
-    """A direction of norm 0 is none: its lists are empty."""
+    """A vector and its two lists. A direction of norm 0 is none: its lists are empty."""
 
     top: list[ScoredToken]
     bottom: list[ScoredToken]
@@ -53,7 +54,7 @@ class Vector:
     base_norm: Annotated[float | None, OF_DIFFERENCE] = None
     change: Annotated[float | None, CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
     moments: Annotated[Moments | None, MOMENTS] = None
 
 
@@ -63,23 +64,23 @@ class VectorReading:
 
     top: list[ScoredToken]
     bottom: list[ScoredToken]
-    overlap: float  # Jaccard of this top with the stored one of the same length and lens
-    kept: Annotated[frozenset[int], PAGE_ONLY] = frozenset()  # tokens that the stored ends have, too
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+    overlap: float  # Jaccard similarity of this top with the stored one of the same length and lens
+    kept: Annotated[frozenset[int], PAGE_ONLY] = frozenset()  # tokens that are also in the stored list
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """The same vectors as a worker reads them: with norms folded in, or with tokens after the first MLP."""
 
-    name: str  # norm, mlp
+    name: str  # norm or mlp
     vectors: Mapping[str, VectorReading]
 
 
 def stored_vectors(
     index: Index, shard: Shard, vectors: Sequence[tuple[str, int]], lens: str, k: int | None
 ) -> tuple[list[Vector], Array]:
-    """The first k of both lists of each vector (kind, row); and all ids that are stored, (V, E, K)."""
+    """Read the first k of both lists of each vector (kind, row). Return them, and all stored ids, (V, E, K)."""
     check_length(k)
     ids, scores = shard.vectors(vectors, lens)
     lists = zip(vectors, ids[:, :, :k].tolist(), scores[:, :, :k].tolist(), strict=True)
@@ -95,7 +96,7 @@ def _vector(
     norm, is_direction = shard.norm(kind, row), kind in DIRECTION_KINDS
     base_norm = shard.base_norm(kind, row) if index.stored.difference and not is_direction else None
     change = None if base_norm is None else relative(norm, base_norm)
-    if norm == 0 and is_direction:  # a head need not have as many directions as channels
+    if norm == 0 and is_direction:  # a head may have fewer directions than channels
         return Vector(top=[], bottom=[], norm=norm, coherence=(None, None))
     if norm == 0 and base_norm is not None:
         return Vector(
@@ -114,7 +115,7 @@ def _vector(
 
 
 def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> VectorReading:
-    """A worker's answer, compared with the stored list."""
+    """Make the list of a worker's answer, compared with the stored list."""
     stored = index.shard(layer).vector(kind, row, lens)
     put_words(answer, index.tokens.texts)
     top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))
@@ -129,8 +130,8 @@ def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, ans
 
 
 def shares(index: Index, shard: Shard, matrix: str, head: int) -> list[float | None]:
-    """Return the share of each direction in a head's matrix. A difference may have more directions than are stored: its
-    shares are of the whole matrix."""
+    """Return the share of each direction in a head's matrix. A difference may have more directions than are stored, so
+    its shares are of the whole matrix."""
     squares = [value * value for value in shard.heads.all_singular(matrix)[head].tolist()]
     whole = sum(squares)
     if index.stored.difference:

@@ -1,4 +1,4 @@
-"""The entries that every list is made of, and what all views have in common.
+"""Declare the entries that every list consists of, and what all views have in common.
 
 JSON has the fields of a view, except those marked PAGE_ONLY, and those marked OMIT_NONE while they are None."""
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lexiscope.app.formats.table import Table
 
 
-PAGE_ONLY: Any = Field(exclude=True)  # for people's eyes; programs get it otherwise, or do not need it
+PAGE_ONLY: Any = Field(exclude=True)  # only the page shows it; programs get it in another way, or do not need it
 OMIT_NONE: Any = Field(exclude_if=lambda value: value is None)
 OF_DIFFERENCE: Any = Field(exclude_if=lambda value: value is None, description="Only of a difference of two models")
 HUBS: Any = Field(
@@ -44,12 +44,12 @@ class View:
         raise NotImplementedError
 
     def sources(self) -> str:
-        """Return which weights and which build it is made from, if that is not the index of its model."""
+        """Return which weights and which build the view is made from, if that is not the index of its model."""
         return ""
 
     def about(self) -> dict[str, Any]:
-        """Return what CSV says on every row, after its own columns: a file may lose its name, and be put together with
-        others."""
+        """Return what CSV says on every row, after the row's own columns, because a file may lose its name, or be
+        joined with others."""
         return {}
 
 
@@ -86,11 +86,12 @@ _NAMED = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str) -> str:
-    r"""U+00A0 is \u00a0: \xa0 is the byte that is no text by itself, as TokenTable spells it."""
+    r"""Write a token with visible spaces and control characters. U+00A0 becomes \u00a0, because \xa0 stands for a byte
+    that is no text by itself, as TokenTable writes it."""
     shown = "".join([_NAMED.get(character) or _visible(character) for character in text])
     if shown and unicodedata.category(shown[0]).startswith("M"):
-        shown = "\N{DOTTED CIRCLE}" + shown  # a mark would sit on whatever stands before the token
-    return shown or "(no text)"  # an embedding row that no token has
+        shown = "\N{DOTTED CIRCLE}" + shown  # a combining mark would sit on the character before the token
+    return shown or "(no text)"  # an embedding row without a token
 
 
 def _visible(character: str) -> str:
@@ -98,7 +99,7 @@ def _visible(character: str) -> str:
 
 
 class InHead(TypedDict):
-    """All null of a neuron's vector."""
+    """The place of a vector in its head; all fields are null for a vector of a neuron."""
 
     head: Annotated[int | None, Field(description="Of kinds that heads share, the first head that has it")]
     subhead: int | None

@@ -1,5 +1,5 @@
-"""What is worth reading first in a model: its clearest neurons and heads, and keys and values that agree.
-Which tokens people can read is for readable.py."""
+"""Choose what is worth reading first in a model: its clearest neurons and heads, and neurons whose key and value agree.
+readable.py tells which tokens people can read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,11 +22,12 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import MATRICES
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
-LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer
-HEAD_LENS, HEAD_PRESET = "cosine", "words"  # with others, pairs of a word with itself and of rare pieces come first
-NAMEABLE = 0.4  # readability: of rated heads (benchmarks/ratings.json) 23 of the 27 beyond it could be named
-HEAD_PAIRS, HEAD_WORDS = 50, 10  # in so many pairs, a head worth reading has so many words at each side
-CLEAREST = 3  # heads, of which the home page shows one: below them pairs are less plainly related
+LOOKED_AT = 400  # largest numbers from which the cards are chosen
+# Under another lens or preset, pairs of a word with itself and of rare pieces come first.
+HEAD_LENS, HEAD_PRESET = "cosine", "words"
+NAMEABLE = 0.4  # readability: of rated heads (benchmarks/ratings.json), 23 of the 27 above this could be named
+HEAD_PAIRS, HEAD_WORDS = 50, 10  # a head worth reading has so many words at each side of so many pairs
+CLEAREST = 3  # clearest heads, from which the home page takes one: pairs of others are less plainly related
 
 
 CARD_OF_DIFFERENCE: Any = Field(description="Only of a difference; the change is |Δ| / |base|")
@@ -35,10 +36,10 @@ CARD_OF_DIFFERENCE: Any = Field(description="Only of a difference; the change is
 class NeuronCard(TypedDict):
     layer: int
     neuron: int
-    number: float  # what it was chosen by: coherence or similarity
-    end: str  # of the value, whose first tokens these are: that with the larger number
+    number: float  # coherence or similarity, by which the card was chosen
+    end: str  # the end of the value whose first tokens the card shows: the one with the larger number
     tokens: list[Token]
-    kind: Annotated[NotRequired[str], CARD_OF_DIFFERENCE]  # whose tokens they are: ff_key or ff_value
+    kind: Annotated[NotRequired[str], CARD_OF_DIFFERENCE]  # ff_key or ff_value: the vector whose tokens the card shows
     change: Annotated[NotRequired[float | None], CARD_OF_DIFFERENCE]
 
 
@@ -46,10 +47,10 @@ class HeadCard(TypedDict):
     layer: int
     head: int
     matrix: str
-    lens: str  # of number and pairs, whichever the maps are of
+    lens: str  # the lens of number and pairs, whatever the lens of the maps
     preset: str
     number: float  # readability
-    pairs: list[TokenPair]  # the first that repeat no word
+    pairs: list[TokenPair]  # the first pairs that repeat no word
     change: Annotated[NotRequired[float | None], CARD_OF_DIFFERENCE]
 
 
@@ -60,15 +61,15 @@ Cards = tuple[NeuronCards | None, NeuronCards | None, tuple[HeadCard, ...] | Non
 
 
 def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()) -> Cards:
-    """Most coherent values, most alike keys and values, most readable heads, of those that people can read. Hubs that
-    are given are skipped among first tokens."""
+    """Choose the most coherent values, the most similar keys and values, and the most readable heads, of those that
+    people can read. The given hubs are skipped among first tokens."""
     values, agreeing = "ff_value" in index.stored.kinds, index.stored.similarity
 
     def coherence(layer: int, end: str) -> Array:
         return shards[layer].all_coherences("ff_value", lens, end)
 
     def neurons(numbers: Mapping[tuple[int, str], Array]) -> NeuronCards:
-        """By layer and end of the value."""
+        """Make cards from numbers by layer and end of the value."""
         words = FreshWords(readable(index))
         wanted = {at: np.where(coherence(*at) < SAME, column, np.nan) for at, column in numbers.items()}
         return largest_cards(
@@ -103,14 +104,14 @@ def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
 
 
 def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
-    """The one of the clearest heads that has the most to say: whose pairs hold the most words."""
+    """Return the head, of the clearest ones, whose pairs hold the most words."""
     return max(
         cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None
     )
 
 
 def largest_cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
-    """Cards of the largest numbers that make one; a damaged layer does not take the page with it."""
+    """Make cards of the largest numbers for which `make` returns one; a damaged layer is skipped."""
 
     def readable_cards() -> Iterator[Card]:
         for entry in _largest(numbers):
@@ -122,7 +123,7 @@ def largest_cards(make: Callable[[At, int, float], Card | None], numbers: Mappin
 
 
 def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
-    """The largest of all, with the group and the number of each; what is undefined does not count."""
+    """Return the largest of all numbers, each with its group and its place in it; undefined numbers are left out."""
     entries: list[tuple[At, int, float]] = []
     for group, column in numbers.items():
         values = np.where(np.isfinite(column), column, -np.inf)
@@ -133,7 +134,8 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
 
 
 def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, str], Array]]:
-    """Similarities (n, E) as one column for each end, in which a neuron counts where it is the larger one."""
+    """Split similarities (n, E) into one column for each end, in which only neurons count whose similarity is larger
+    there."""
     top, bottom = similarities.T
     yield (layer, "top"), np.where(top >= bottom, top, np.nan)
     yield (layer, "bottom"), np.where(bottom > top, bottom, np.nan)
@@ -142,7 +144,7 @@ def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, s
 def _neuron(
     index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str, end: str, hubs: frozenset[int]
 ) -> NeuronCard | None:
-    """The card of a neuron, if two thirds of the first tokens at this end of its value are words."""
+    """Make the card of a neuron, if two thirds of the first tokens at this end of its value are words."""
     listed = shard.first_ids("ff_value", np.array([neuron]), lens, LOOKED_AT_FIRST if hubs else TOKENS, end).tolist()
     ids = first_kept(listed, hubs, TOKENS)[0]
     if not fresh.take_if_readable(ids):
@@ -161,13 +163,13 @@ def head_card(
     listed = _pairs(index, card)
     pairs = [pair for pair in listed if _are_different(fresh.words, pair)]
     if 2 * len(pairs) < len(listed) or min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
-        return None  # of a head that links forms of words, the few other pairs say little
+        return None  # a head that links forms of words has few other pairs, and they say little
     card["pairs"], stems = without_repetition(fresh.words, pairs)
     return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
 
 
 def _are_different(words: Readable, pair: TokenPair) -> bool:
-    """Whether a pair is of two words, not of two forms of one."""
+    """Return True if a pair is of two words, not of two forms of one."""
     stems = words.stems((pair["from"]["id"], pair["to"]["id"]))
     return len(stems) == 2 and not stems[0].startswith(stems[1]) and not stems[1].startswith(stems[0])
 
@@ -178,12 +180,12 @@ def _pairs(index: Index, card: HeadCard) -> list[TokenPair]:
 
 
 def _sides(words: Readable, pairs: Sequence[TokenPair]) -> tuple[set[str], set[str]]:
-    """The words in each column."""
+    """Return the words on each side of the pairs."""
     return set(words.stems(p["from"]["id"] for p in pairs)), set(words.stems(p["to"]["id"] for p in pairs))
 
 
 def without_repetition(words: Readable, pairs: Sequence[TokenPair]) -> tuple[list[TokenPair], list[str]]:
-    """The first pairs that repeat no word, and their words."""
+    """Return the first pairs that repeat no word, and their words."""
     chosen: list[TokenPair] = []
     stems: list[str] = []
     for pair in pairs:

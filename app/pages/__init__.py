@@ -1,1 +1,1 @@
-"""One module for each noun: what its page is, in one place. `page.py` says what that takes."""
+"""Each noun has one module, which holds everything about its page; `page.py` says what a page consists of."""

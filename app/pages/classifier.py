@@ -1,4 +1,5 @@
-"""The classification head of a checkpoint that has one: what each label reads, and the vectors of the step before."""
+"""Show the classification head of a checkpoint that has one: what each label reads, and the vectors of the step
+before."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class ClassifierArguments(LensArguments):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadVector:
-    kind: str  # classifier, dense
+    kind: str  # classifier or dense
     index: int
     label: Annotated[str | None, LABEL]
     vector: Vector
@@ -65,7 +66,7 @@ class ClassifierView(ViewOfModel):
         return {"model": self.model, "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        """Every vector on the page, by its label or its number."""
+        """Return a table of every vector on the page, by its label or its number."""
         tables = []
         for each in self.vectors:
             what = f"{self.model}, {each.kind} {each.index}{f', {each.label}' if each.label else ''} ({self.lens})"

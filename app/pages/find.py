@@ -13,19 +13,20 @@ from lexiscope.precompute.shape import Shape
 
 
 def possible_pages(model: str, shape: Shape, text: str, lens: str = "dot") -> list[tuple[str, str]]:
-    """The addresses of the pages that a text may mean, best first, and their titles. A name is read under this lens."""
+    """Return the addresses of the pages that a text may mean, best first, and their titles. A link takes this lens
+    along."""
     typed = [page_of(place, lens) for place in named_parameters(model, shape, text)]
     pasted = None if typed else _pasted(model, shape, text.strip())
     return [(address, _title(address)) for address in ([pasted] if pasted else typed)]
 
 
 def page_of_text(model: str, shape: Shape, text: str, lens: str = "dot") -> str | None:
-    """The address of the page that a text most likely means; None if it names none of this model."""
+    """Return the address of the page that a text most likely means; None if it names none of this model."""
     return next((address for address, _ in possible_pages(model, shape, text, lens)), None)
 
 
 def page_at(address: str) -> tuple[str, dict[str, str]]:
-    """The name of the page at one of our own addresses, and what stands in its path."""
+    """Return the name of the page at one of our own addresses, and the values in its path."""
     words = unquote(address.partition("?")[0]).split("/", 2)[2:]
     for name, page in _followed().items():
         if words and (read := page.read(words[0])) is not None:
@@ -34,7 +35,7 @@ def page_at(address: str) -> tuple[str, dict[str, str]]:
 
 
 def pasted_model(text: str) -> str | None:
-    """The model that a pasted address of a page is of, whether it is here or not."""
+    """Return the model in a pasted address of a page, also if no such model is here."""
     try:
         name, *words = _path(text)
     except ValueError:
@@ -46,7 +47,7 @@ def pasted_model(text: str) -> str | None:
 
 
 def _followed() -> dict[str, Declared]:
-    """The pages of a model that are opened when their address is pasted: those with a title and a path."""
+    """Return the pages of a model that are opened when their address is pasted: those with a title and a path."""
     find_pages()
     return {name: page for name, page in DECLARED.items() if page.title and page.pattern}
 
@@ -57,7 +58,7 @@ def _title(address: str) -> str:
 
 
 def _path(text: str) -> list[str]:
-    """The words of an address, whatever its host and ending."""
+    """Return the segments of an address, without its host and ending."""
     path = unquote(urlsplit(text.strip()).path)
     for format in FIGURE_FORMATS:
         path = path.removesuffix(f".{format}")
@@ -65,7 +66,7 @@ def _path(text: str) -> list[str]:
 
 
 def _pasted(model: str, shape: Shape, text: str) -> str | None:
-    """The address here of a page whose URL was pasted: its path, and the arguments that the page takes."""
+    """Return our address of a page whose URL was pasted: its path, and the arguments that the page takes."""
     try:
         parts = urlsplit(text)
         name, *words = _path(text)
@@ -90,7 +91,7 @@ def _pasted(model: str, shape: Shape, text: str) -> str | None:
 
 
 def _address(shape: Shape, page: str, model: str, read: dict[str, str], query: dict[str, Any]) -> str | None:
-    """The address, if there is such a parameter, and what stands in it may be the name of a model."""
+    """Write the address of a page; None if the model has no such parameter, or the name in it cannot be a model's."""
     counts = {
         "layer": shape.n_layers,
         "neuron": shape.d_mlp,

@@ -1,4 +1,4 @@
-"""A head's page: its two matrices as pairs that people can read, the paper's list beside them, its subheads, and its
+"""Show a head: its two matrices as pairs that people can read, the paper's list beside them, its subheads, and its
 singular directions: which of them read best, and whether they read better than the subheads."""
 
 from collections.abc import Iterator, Sequence
@@ -48,12 +48,14 @@ from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES
 
-PAIRS, TOKENS = 20, 4  # of each end of a matrix, of each vector of a subhead or a direction
-PAPER_LENS, PAPER_PRESET = "dot", "all"  # a score and a choice of pairs as in the paper
-NAMED = 5  # directions that read best
-# By how much one must read better: turned at random, the axes of subheads give figures that spread by .003 to .009.
+PAIRS, TOKENS = 20, 4  # pairs of each end of a matrix; tokens of each vector of a subhead or a direction
+PAPER_LENS, PAPER_PRESET = "dot", "all"  # the score and the choice of pairs that the paper uses
+NAMED = 5  # directions that the page names because they read best
+# By how much directions or subheads must read better than the others: turned at random, the axes of subheads give
+# figures that spread by .003 to .009.
 ALIKE = 0.025
-# What random vectors give, too: the mean of the ten best is .083 ± .005 on MiniLM, .119 ± .016 on SmolLM2 (cosine).
+# A coherence that random vectors reach, too: the mean of their ten best is .083 ± .005 on MiniLM, .119 ± .016 on
+# SmolLM2 (cosine).
 NOISE = 0.12
 
 
@@ -100,12 +102,12 @@ class MatrixGlance:
     readability: float | None
     columns: Annotated[tuple[str, str], PAGE_ONLY] = ("from", "to")
     hidden: Hidden
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadPairs:
-    """Both matrices under one lens and preset."""
+    """The pairs of both matrices under one lens and preset."""
 
     lens: str
     preset: str
@@ -128,7 +130,7 @@ class DirectionRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixDirections:
-    """Of one of a head's matrices."""
+    """The directions of one of a head's matrices."""
 
     best: Annotated[
         list[int],
@@ -140,7 +142,8 @@ class MatrixDirections:
 
     @property
     def better(self) -> str:
-        """Which of them read better, for people: directions, subheads, or neither; noise: random vectors would do."""
+        """Say which read better: `directions`, `subheads` or `neither`; `noise` if random vectors would read as
+        well."""
         if self.reads is None or self.subheads_read is None:
             return ""
         if max(self.reads, self.subheads_read) < NOISE:
@@ -159,12 +162,13 @@ class HeadView(ViewOfModel):
     vo: Annotated[MatrixGlance | None, NOT_STORED]
     qk: Annotated[MatrixGlance | None, NOT_STORED]
     readable: Annotated[HeadPairs | None, READABLE]
-    paper: Annotated[HeadPairs | None, OMIT_NONE] = None  # dot, all pairs, if the page shows them and vo, qk are others
+    # Lens dot, all pairs: if the page shows them beside other pairs.
+    paper: Annotated[HeadPairs | None, OMIT_NONE] = None
     subheads: Annotated[list[SubheadRow] | None, NOT_STORED]
     shuffled: OfMatrices[Shuffled]
     directions: Annotated[OfMatrices[MatrixDirections] | None, NOT_STORED]
     change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # by matrix
-    shown: Annotated[tuple[HeadPairs, ...], PAGE_ONLY] = ()  # `shown_pairs`
+    shown: Annotated[tuple[HeadPairs, ...], PAGE_ONLY] = ()  # the pairs that the page shows, from `shown_pairs`
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
 
@@ -178,7 +182,7 @@ class HeadView(ViewOfModel):
         return entries or [LabelEntry(f"head/{self.layer}/{self.head}", self.lens)]
 
     def direction_table(self, matrix: str, rows: Sequence[DirectionRow]) -> Table:
-        """Some directions of a matrix, for the page."""
+        """Make a table of some directions of a matrix, for the page."""
 
         def link_to(row: DirectionRow) -> str:
             return link("direction", self.model, self.layer, self.head, row["direction"], lens=self.lens)
@@ -195,7 +199,7 @@ class HeadView(ViewOfModel):
         return Table("", columns, rows)
 
     def subhead_table(self) -> Table:
-        """The subheads, for the page."""
+        """Make a table of the subheads, for the page."""
         rows = self.subheads or []
 
         def link_to(row: SubheadRow) -> str:
@@ -234,7 +238,7 @@ class HeadView(ViewOfModel):
 def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
     """A head at a glance: its first pairs, and the first tokens of its subheads and singular directions."""
     index, layer, head, lens, preset = site.index, at.layer, at.head, ask.lens, ask.preset
-    hubs = site.hubs(lens)  # skipped among the first tokens of subheads and directions
+    hubs = site.hubs(lens)  # hubs are skipped among the first tokens of subheads and directions
     check_lens(index, lens)
     check_kinds(index, *MATRICES, *SUBHEAD_KINDS.values(), *DIRECTION_KINDS)
     check_number(index, "head", head, index.shape.n_heads)
@@ -267,7 +271,7 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
 
 
 def shown_pairs(readable: HeadPairs | None, beside: HeadPairs | None) -> tuple[HeadPairs, ...]:
-    """What a page shows of them: the readable pairs, then the paper's or those of the preset."""
+    """Return the pairs that a page shows: the readable ones, then the paper's or those of the preset."""
     return tuple(pairs for pairs in (readable, beside) if pairs)
 
 
@@ -279,8 +283,8 @@ def _pairs(index: Index, layer: int, head: int, lens: str, preset: str) -> HeadP
 def _other_pairs(
     index: Index, layer: int, head: int, asked: HeadPairs | None, lens: str, preset: str
 ) -> HeadPairs | None:
-    """The pairs under another lens and preset than those asked for, unless these are the same. None where none are
-    stored, or where they are damaged, which is no reason to miss the page."""
+    """Return the pairs under another lens and preset than those asked for; None if both are the same, or if no such
+    pairs are stored or they are damaged, because the page can do without."""
     if asked is None or (lens, preset) == (asked.lens, asked.preset):
         return asked
     try:
@@ -333,7 +337,7 @@ def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[in
 
 
 def _changes(index: Index, shard: Shard, head: int) -> dict[str, list[float]]:
-    """Of a difference: how much each subhead's vectors changed, by vector."""
+    """Return how much each subhead's vectors changed in a difference, by vector."""
     if not index.stored.difference:
         return {}
     shape = index.shape
@@ -393,7 +397,8 @@ def _matrix_directions(
 def _first_tokens(
     index: Index, shard: Shard, kind: str, head: int, lens: str, ends: Any, hubs: frozenset[int]
 ) -> list[list[Token] | None]:
-    """Of every direction of a head, at its own end; nothing where there is no direction."""
+    """Return the first tokens of every direction of a head, at the direction's own end; None if there is no
+    direction."""
     d_head = index.shape.d_head
     if kind not in index.stored.kinds:
         return [None] * d_head
@@ -406,7 +411,7 @@ def _first_tokens(
 
 
 def _change_tables(view: HeadView, name: str) -> list[Table]:
-    """How much each matrix changed; none of a model."""
+    """Make the table of how much each matrix changed, if the view is of a difference."""
     if not view.change:
         return []
     columns = (MATRIX, Column("norm", "number"), Column("base_norm", "number"), CHANGE)
@@ -421,7 +426,8 @@ def _glance_tables(name: str, matrix: str, pairs: HeadPairs) -> list[Table]:
 
 
 def _subhead_tables(view: HeadView, name: str) -> list[Table]:
-    """The first tokens of each subhead; in CSV a row for each token, and one for each end's similarity."""
+    """Make tables of the first tokens of each subhead; in CSV a row for each token, and one for each end's
+    similarity."""
     rows = view.subheads or ()
     changed = rows[0].get("change", {}) if rows else {}
     first_tokens = (Column(vector, "tokens", count=TOKENS) for vector in SUBHEAD_KINDS)
@@ -453,7 +459,7 @@ def _subhead_tables(view: HeadView, name: str) -> list[Table]:
 
 
 def _similarity_columns(view: HeadView) -> list[Column]:
-    """The similarities of v and o, q and k, with both ends, for people."""
+    """Return the columns of similarities of v and o, q and k, with both ends, for people."""
 
     def column(matrix: str, end: str) -> Column:
         return Column(f"{matrix} {end}", "ratio", get=lambda row: row["similarity"][matrix][end])
@@ -480,7 +486,7 @@ DIRECTIONS_BY_TOKEN = (
 
 
 def _direction_tables(view: HeadView, name: str) -> list[Table]:
-    """For people a table of each matrix; in CSV token by token."""
+    """Make tables of directions: for people one of each matrix; in CSV token by token."""
     tables = []
     directions = view.directions or {"vo": None, "qk": None}
     for matrix, of in (("vo", directions["vo"]), ("qk", directions["qk"])):
@@ -511,7 +517,7 @@ def _side(kind: str) -> Column:
 
 
 def _by_token(matrix: str, of: MatrixDirections) -> Iterator[dict[str, Any]]:
-    """A row for each token of each side."""
+    """Yield a row for each token of each side."""
     for row in of.rows:
         numbers = {name: row[name] for name in ("direction", "end", "singular", "share", "coherence")}
         for side, tokens in row["tokens"].items():

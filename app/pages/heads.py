@@ -1,4 +1,5 @@
-"""What heads do with words, from a worker's answer: a row for each head, and in it a cell for each word or group."""
+"""Show what heads do with words, from a worker's answer: a row for each head, and in it a cell for each word or
+group."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnsw
 from lexiscope.precompute.live.wire.asks import ThroughHeadsArguments, ThroughHeadsAsk
 from lexiscope.precompute.live.wire.grammar import write_groups, write_layers
 
-CARDS, CARD_TOKENS = 8, 6  # of the clearest lists
+CARDS, CARD_TOKENS = 8, 6  # cards of the clearest lists, and tokens of each
 
 
 class HeadsAt(Address):
@@ -29,7 +30,7 @@ class HeadsAt(Address):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordGroup:
-    """What goes through heads as one: the mean of its parts."""
+    """A group of words that goes through heads as one: the mean of its parts."""
 
     word: str
     parts: list[WordUsed]
@@ -40,7 +41,8 @@ class HeadWord(TypedDict):
 
     word: str
     seeks: list[ScoredToken]
-    seeks_itself: int | None  # the rank of the word itself in this list, whatever its case and space; None: not in it
+    # The rank of the word itself in this list, whatever its case and space; None if it is not there.
+    seeks_itself: int | None
     seeks_alike: float | None  # the mean cosine between the tokens of the list
     writes: list[ScoredToken]
     writes_itself: int | None
@@ -77,7 +79,7 @@ class ClearList:
     layer: int
     head: int
     word: str
-    is_sought: bool  # what the head looks for with the word; else what it writes
+    is_sought: bool  # True: what the head looks for with the word; False: what it writes
     alike: float
     tokens: list[ScoredToken]
 
@@ -92,8 +94,8 @@ class ThroughHeadsView(ViewOfModel):
     groups: list[WordGroup]
     heads: list[HeadRow]
     clearest: Annotated[list[ClearList], PAGE_ONLY]
-    echoes: Annotated[list[Echoes], PAGE_ONLY]  # of each group
-    earlier: Annotated[str | None, PAGE_ONLY]  # as many layers before these, and after them; None: there are none
+    echoes: Annotated[list[Echoes], PAGE_ONLY]  # one of each group
+    earlier: Annotated[str | None, PAGE_ONLY]  # as many layers before these, as `layers` has them
     later: Annotated[str | None, PAGE_ONLY]
     note: Annotated[str, PAGE_ONLY]
 
@@ -101,7 +103,7 @@ class ThroughHeadsView(ViewOfModel):
         return {"model": self.model, "lens": self.lens, "end": self.end}
 
     def tables(self) -> list[Table]:
-        """For people a table for each word; in CSV token by token."""
+        """Return the tables: for people one for each word; in CSV token by token."""
         how = self.lens if self.end == "top" else f"{self.lens}, bottom"
         tables = [
             Table(f"{self.model}, {group.word} through heads ({how})", COLUMNS, self._column(at), "people")
@@ -110,7 +112,7 @@ class ThroughHeadsView(ViewOfModel):
         return [*tables, Table("", TOKEN_COLUMNS, _by_token(self.heads), "programs")]
 
     def _column(self, at: int) -> list[dict[str, Any]]:
-        """What every head does with one group of words."""
+        """Return what every head does with one group of words."""
         return [{"layer": row["layer"], "head": row["head"], **row["words"][at]} for row in self.heads]
 
 
@@ -176,7 +178,7 @@ def heads(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> ThroughHea
 
 
 def chosen_layers(index: Index, chosen: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The layers that an address asks for; NotFound if the model has not so many."""
+    """Return the layers that an address asks for; NotFound if the model has not so many."""
     count = index.shape.n_layers
     if chosen is None:
         return tuple(range(count))
@@ -190,7 +192,7 @@ def _group(group: list[WordUsed]) -> WordGroup:
 
 
 def _cells(index: Index, group: WordGroup, readings: Sequence[HeadReading]) -> list[HeadWord]:
-    """What each head does with a group."""
+    """Return what each head does with a group."""
     surface = index.tokens.surface
     itself = {surface(part["word"]) for part in group.parts}
     itself |= {surface(part["tokens"][0]["token"]) for part in group.parts if len(part["tokens"]) == 1}
@@ -216,7 +218,8 @@ def _cells(index: Index, group: WordGroup, readings: Sequence[HeadReading]) -> l
 
 
 def _clearest(index: Index, rows: list[HeadRow]) -> list[ClearList]:
-    """The lists with the most alike tokens, of those that people can read, each with other words than those before."""
+    """Return the lists with the most similar tokens, of those that people can read, each with other words than those
+    before."""
     lists = [
         ClearList(
             layer=row["layer"], head=row["head"], word=cell["word"], is_sought=is_sought, alike=alike, tokens=tokens
@@ -238,7 +241,7 @@ def _clearest(index: Index, rows: list[HeadRow]) -> list[ClearList]:
 
 
 def _echoes(rows: list[HeadRow], at: int) -> Echoes:
-    """The heads that echo one of the groups."""
+    """Return the heads that echo one of the groups."""
 
     def sorted_echoes(rank_in: Callable[[HeadWord], int | None]) -> list[Echo]:
         ranks = ((row, rank_in(row["words"][at])) for row in rows)
@@ -251,7 +254,7 @@ def _echoes(rows: list[HeadRow], at: int) -> Echoes:
 
 
 def _around(index: Index, layers: tuple[int, ...]) -> tuple[str | None, str | None]:
-    """As many layers before and after; none where there are gaps."""
+    """Return as many layers before these, and after them, as `layers` has them; None if these have gaps."""
     first, last, count = layers[0], layers[-1], len(layers)
     if last - first + 1 != count:
         return None, None

@@ -1,4 +1,4 @@
-"""The home page: which models there are, how far each is built, and where to start."""
+"""Show the home page: which models there are, how far each is built, and where to start."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from lexiscope.app.pages.page import Address, Arguments, Page, Site
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index, ranges
 
-SHOWN = 5  # neurons and heads: enough to see what it is about
-SEARCHED = 4  # models: so many buttons beside a search box are enough
+SHOWN = 5  # neurons and heads of the model in which the page starts
+SEARCHED = 4  # models with a button beside the search box
 
 
 class HomeAt(Address):
@@ -32,25 +32,25 @@ class Start:
 
     model: str
     minus: Annotated[Minus | None, OF_DIFFERENCE] = None
-    lens: str  # that reads best
-    # whose key and value agree, top with top; the clearest where no keys are stored, and of a difference
+    lens: str  # the lens that reads best
+    # A neuron whose key and value agree, top with top; the clearest neuron if no keys are stored, and of a difference.
     neuron: NeuronCard | None
-    head: HeadCard | None  # one of the clearest, the one with the most words
-    neurons: Annotated[tuple[NeuronCard, ...], PAGE_ONLY]  # more to look at: by what they write
+    head: HeadCard | None  # of the clearest heads, the one with the most words
+    neurons: Annotated[tuple[NeuronCard, ...], PAGE_ONLY]  # more neurons to look at, by what they write
     heads: Annotated[tuple[HeadCard, ...], PAGE_ONLY]
-    text: Annotated[str, PAGE_ONLY]  # to run it on
+    text: Annotated[str, PAGE_ONLY]  # a text to run the model on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeView(View):
     models: tuple[ModelCard, ...]
-    comparisons: tuple[ComparisonCard, ...]  # of two models each
-    label_faults: Annotated[tuple[str, ...], PAGE_ONLY] = ()  # what is wrong with files of labels
+    comparisons: tuple[ComparisonCard, ...]  # comparisons of two models
+    label_faults: Annotated[tuple[str, ...], PAGE_ONLY] = ()  # errors in files of labels
     start: Start | None  # None while no layer is ready
 
     @property
     def searched(self) -> dict[str, str]:
-        """The models that the page searches in, and the lens that reads best in each."""
+        """Return the models that the page searches in, and the lens that reads best in each."""
         ready = [card for card in self.models if card.layers]
         return {card.model: card.best_lens for card in ready[:SEARCHED]}
 
@@ -98,7 +98,8 @@ def home(site: Site, at: HomeAt, ask: Arguments) -> HomeView:  # noqa: ARG001
 
 
 def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:
-    """Where to start in the first that can be read, models before differences; kept as long as its index is."""
+    """Return where to start in the first model that can be read, models before differences; it is kept as long as its
+    index."""
     for name, lens in best_lenses.items():
         try:
             index = library.index(name)
@@ -106,7 +107,7 @@ def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:
                 if index not in _starts:
                     _starts[index] = _choose_start(index, lens)
                 return _starts[index]
-        except LexiscopeError:  # its card says what is wrong
+        except LexiscopeError:  # the model's card names the error
             continue
     return None
 

@@ -1,4 +1,4 @@
-"""All that people said of a model's parameters, from the files of labels in the data folder."""
+"""Show all that people said of a model's parameters, from the files of labels in the data folder."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -72,7 +72,8 @@ def _best(label: ShownLabel, count: str) -> int | None:
 
 
 def _text(name: str) -> tuple[Column, Column]:
-    """The columns of what somebody wrote: on one line for people; in CSV as text that no spreadsheet computes."""
+    """Return the columns of a text that somebody wrote: on one line for people; in CSV as text that no spreadsheet
+    computes."""
     return (
         Column(name, get=lambda label: " ".join(getattr(label, name).split()), audience="people"),
         Column(name, get=lambda label: defused(getattr(label, name)), audience="programs"),

@@ -1,4 +1,4 @@
-"""A layer's page: its neurons as a table, sorted, filtered by a token, page by page; and, as CSV, all their lists."""
+"""Show a layer: its neurons as a table, sorted, filtered by a token, page by page; and, as CSV, all their lists."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +33,8 @@ DIFFERENCE_SORTS = (*SORTS, "change")
 VECTORS = ("key", "up", "value")
 NUMBER = re.compile(r"[0-9]{1,9}")
 FIRST = 5  # tokens of a list in a row
-CHANGED = {"ff_value": "change", "ff_key": "change_key"}  # kinds of which a row says how much they changed
+# The field of a row that says how much a kind of vector changed.
+CHANGED = {"ff_value": "change", "ff_key": "change_key"}
 
 ROW_CHANGE: Any = Field(
     description="Only of a difference: |Δ| / |base|, 0 where it did not change and has no list; null where the base is "
@@ -55,7 +56,7 @@ LAYER_COLUMNS = (
 CHANGE_COLUMNS = (
     Column("change", "number", page_heading="value changed", tip="change", sort="change"),
     Column("change_key", "number", heading="of the key", page_heading="key changed", tip="change"),
-)  # behind the others, of a difference
+)  # the last columns, only of a difference
 
 
 class LayerAt(Address):
@@ -102,11 +103,11 @@ class NeuronRow(TypedDict):
     key: Annotated[list[Token] | None, NOT_STORED]
     value: Annotated[list[Token] | None, NOT_STORED]
     value_bottom: Annotated[list[Token] | None, NOT_STORED]
-    norm: Annotated[float | None, NOT_STORED]  # of the value
-    coherence: float | None  # of the value's top list
-    similarity: Annotated[float | None, NOT_STORED]  # of the key's top with the value's top
-    similarity_bottom: Annotated[float | None, NOT_STORED]  # and with its bottom
-    change: Annotated[NotRequired[float | None], ROW_CHANGE]  # of the value
+    norm: Annotated[float | None, NOT_STORED]  # the norm of the value
+    coherence: float | None  # the coherence of the value's top list
+    similarity: Annotated[float | None, NOT_STORED]  # the similarity of the key's top with the value's top
+    similarity_bottom: Annotated[float | None, NOT_STORED]  # the similarity of the key's top with the value's bottom
+    change: Annotated[NotRequired[float | None], ROW_CHANGE]  # the change of the value
     change_key: Annotated[NotRequired[float | None], ROW_CHANGE]
 
 
@@ -115,7 +116,7 @@ class LayerView(ViewOfModel):
     layer: int
     lens: str
     sort: str
-    token: Token | None  # only neurons whose key or value lists it
+    token: Token | None  # if given, only neurons whose key or value lists it
     page: int
     pages: int
     total: int
@@ -143,7 +144,7 @@ class LayerView(ViewOfModel):
         ]
 
     def columns(self, stored: Stored) -> tuple[Column, ...]:
-        """The columns of the page for people: those that the index has something for."""
+        """Return the columns of the page for people: those for which the index has something."""
         needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
         left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
         left_out |= set() if stored.similarity else {"similarity", "similarity_bottom"}
@@ -152,8 +153,8 @@ class LayerView(ViewOfModel):
 
     @staticmethod
     def shows_bottom(row: NeuronRow) -> bool:
-        """Return True if people are shown the bottom of a neuron's value: where its key agrees with that, more than
-        with the top."""
+        """Return True if people are shown the bottom of a neuron's value, because its key agrees with the bottom more
+        than with the top."""
         top, bottom = row["similarity"], row["similarity_bottom"]
         return top is not None and bottom is not None and bottom > top and bottom >= TELLING
 
@@ -164,17 +165,17 @@ class LayerListsView(ViewOfModel):
 
     layer: int
     lens: str
-    token: Token | None  # only neurons whose key or value lists it
+    token: Token | None  # if given, only neurons whose key or value lists it
     neurons: tuple[int, ...]
-    vectors: tuple[str, ...]  # of VECTORS, those that are stored
+    vectors: tuple[str, ...]  # names in VECTORS of those that are stored
     ends: tuple[str, ...]
     ids: Array  # (neurons, vectors, ends, k)
     scores: Array
-    texts: Any  # by token id
-    left_out: frozenset[int]  # tokens; the others keep their ranks
+    texts: Any  # texts by token id
+    left_out: frozenset[int]  # tokens to leave out; the others keep their ranks
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """A row for each token of each list."""
+        """Yield a row for each token of each list."""
         for neuron, of_neuron, scores_of_neuron in zip(self.neurons, self.ids, self.scores, strict=True):
             for vector, of_vector, scores_of_vector in zip(self.vectors, of_neuron, scores_of_neuron, strict=True):
                 for end, ids, scores in zip(self.ends, of_vector.tolist(), scores_of_vector.tolist(), strict=True):
@@ -204,7 +205,7 @@ def _about(view: LayerView | LayerListsView) -> dict[str, Any]:
 
 
 def _with_agreeing_ends(columns: Sequence[Column]) -> Iterator[Column]:
-    """The columns for people: the end of the value with which the key agrees, and which one it is."""
+    """Yield the columns for people: only the end of the value with which the key agrees, and the name of that end."""
     shows_bottom = LayerView.shows_bottom
     for column in columns:
         if column.name == "value":
@@ -256,7 +257,7 @@ def _share_of_notable(shard: Shard, lens: str) -> float:
 
 
 def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int], k: int) -> LayerListsView:
-    """The first k of each list."""
+    """Read the first k entries of each list."""
     index, lens, token = site.index, ask.lens, ask.token
     vectors = tuple(name for name in VECTORS if f"ff_{name}" in index.stored.kinds)
     which = [(f"ff_{name}", neuron) for neuron in neurons for name in vectors]
@@ -283,7 +284,7 @@ def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int]
 
 
 def _ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int | None) -> Array:
-    """The neurons of the table in its order; with a token, only those whose key or value lists it."""
+    """Return the neurons of the table in its order; with a token, only those whose key or value lists it."""
     position("sort", sort.removeprefix("-"), DIFFERENCE_SORTS if index.stored.difference else SORTS)
     check_lens(index, lens)
     check_kinds(index, *_needed(index, sort))
@@ -293,7 +294,7 @@ def _ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int 
 
 
 def _needed(index: Index, sort: str) -> tuple[str, ...]:
-    """Of which kinds one must be stored for a table that is sorted so."""
+    """Return the kinds of which at least one must be stored to sort the table so."""
     match sort.removeprefix("-"):
         case "norm" | "coherence":
             return ("ff_value",)
@@ -303,7 +304,7 @@ def _needed(index: Index, sort: str) -> tuple[str, ...]:
 
 
 def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
-    """The neurons whose key or value lists a token, at whichever end."""
+    """Return the neurons whose key or value lists a token, at either end."""
     index.tokens.raw(token)
     kinds = [at for at, kind in enumerate(index.stored.kinds) if kind in ("ff_key", "ff_value")]
     lists = [shard.inverted.listed(token, lens, end) for end in ENDS]
@@ -311,15 +312,17 @@ def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
 
 
 def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[str]) -> Array:
-    """What is undefined comes last in both directions, equals by their number; `kinds`: those whose change counts."""
+    """Sort neurons; undefined numbers come last in both directions, and equal ones are sorted by the neuron's number.
+    `kinds` are those whose change counts."""
     by, reverse = sort.removeprefix("-"), sort.startswith("-")
     if by == "neuron":
         return np.arange(len(chosen))[:: -1 if reverse else 1]
     readers: dict[str, Callable[[], Floats]] = {
         "norm": lambda: shard.all_norms("ff_value"),
         "coherence": lambda: shard.all_coherences("ff_value", lens),
-        "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger of both
-        "change": lambda: np.fmax.reduce([vector_changes(shard, kind) for kind in kinds]),  # likewise
+        "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger of the two ends
+        # The larger of key and value.
+        "change": lambda: np.fmax.reduce([vector_changes(shard, kind) for kind in kinds]),
     }
     numbers = readers[by]()[chosen]
     return np.argsort(numbers if reverse else -numbers, kind="stable")
@@ -361,7 +364,7 @@ def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset
 
 
 def _add_changes(index: Index, shard: Shard, rows: Sequence[NeuronRow], neurons: Array) -> None:
-    """How much keys and values changed; what did not change lists nothing."""
+    """Add to the rows how much keys and values changed; a vector that did not change gets no tokens."""
     changes = {
         kind: vector_changes(shard, kind)[neurons].tolist() if kind in index.stored.kinds else [np.nan] * len(neurons)
         for kind in CHANGED
@@ -380,24 +383,24 @@ def _add_changes(index: Index, shard: Shard, rows: Sequence[NeuronRow], neurons:
 def _value_columns(
     index: Index, shard: Shard, lens: str, neurons: Array
 ) -> tuple[Iterable[float | None], Iterable[float | None]]:
-    """Norms and coherences of the values of these neurons."""
+    """Return norms and coherences of the values of these neurons."""
     if "ff_value" not in index.stored.kinds:
         return repeat(None), repeat(None)
     norms = shard.all_norms("ff_value")[neurons]
     for wrong in np.flatnonzero(~(np.isfinite(norms) & (norms >= 0)))[:1].tolist():
-        shard.vector("ff_value", int(neurons[wrong]), lens)  # says what is wrong
+        shard.vector("ff_value", int(neurons[wrong]), lens)  # raises an error that says what is wrong
     return norms.tolist(), shard.all_coherences("ff_value", lens)[neurons].tolist()
 
 
 def _similarities(
     index: Index, shard: Shard, lens: str, neurons: Array
 ) -> tuple[Iterable[float | None], Iterable[float | None]]:
-    """Of the tops of these neurons' keys with the tops and with the bottoms of their values."""
+    """Return the similarities of the tops of these neurons' keys with the tops and with the bottoms of their values."""
     if not index.stored.similarity:
         return repeat(None), repeat(None)
     similarities = shard.all_similarities("ff", lens)[neurons]
     for wrong in np.flatnonzero(~((similarities >= 0) & (similarities <= 1)).all(axis=1))[:1].tolist():
-        shard.similarity(int(neurons[wrong]), lens)  # says what is wrong
+        shard.similarity(int(neurons[wrong]), lens)  # raises an error that says what is wrong
     with_top, with_bottom = similarities.T.tolist()
     return with_top, with_bottom
 

@@ -1,4 +1,4 @@
-"""A model: what is worth reading first, and its layers and heads as maps; of a difference, what changed most."""
+"""Show a model: what is worth reading first, and its layers and heads as maps; of a difference, what changed most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ SUBHEAD_KINDS = ("w_q", "w_k", "w_v", "w_o")
 
 class SubheadCard(TypedDict):
     layer: int
-    head: int  # of kinds that heads share, the first that has it
+    head: int  # if heads share a vector, the first of them
     subhead: int
     kind: str
     change: float | None
@@ -66,16 +66,16 @@ class SubheadCard(TypedDict):
 
 @dataclass(frozen=True)
 class ChangedMost:
-    """None: not stored."""
+    """The vectors and heads that changed most and can be read; None: not stored."""
 
-    neurons: tuple[NeuronCard, ...] | None  # keys, then values
+    neurons: tuple[NeuronCard, ...] | None  # first by their keys, then by their values
     subheads: tuple[SubheadCard, ...] | None
     heads: tuple[HeadCard, ...] | None
 
 
 @dataclass(frozen=True)
 class _ChangedVector:
-    """A list that can be read."""
+    """A vector that changed and whose list can be read."""
 
     kind: str
     layer: int
@@ -89,7 +89,7 @@ class _ChangedVector:
 def changed_most(
     index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()
 ) -> ChangedMost:
-    """Hubs that are given are skipped among first tokens."""
+    """Choose the vectors and heads that changed most and can be read. The given hubs are skipped among first tokens."""
     stored = index.stored
     neurons = [_clearest(index, shards, (kind,), lens, hubs) for kind in NEURON_KINDS if kind in stored.kinds]
     subheads = _clearest(index, shards, [kind for kind in SUBHEAD_KINDS if kind in stored.kinds], lens, hubs)
@@ -103,7 +103,8 @@ def changed_most(
 def _clearest(
     index: Index, shards: Mapping[int, Shard], kinds: Sequence[str], lens: str, hubs: frozenset[int]
 ) -> tuple[_ChangedVector, ...]:
-    """The lists with the largest |Δ| times coherence; of several kinds, |Δ| is taken relative to the kind's median."""
+    """Return the lists with the largest |Δ| times coherence; among several kinds, |Δ| is taken relative to the kind's
+    median."""
     fresh = FreshWords(readable(index))
     changes = {(kind, layer): vector_changes(shard, kind) for kind in kinds for layer, shard in shards.items()}
     coherences = {
@@ -131,14 +132,14 @@ def _clearest(
 
 
 def _moved(norms: Mapping[int, Floats]) -> dict[int, Floats]:
-    """By layer: |Δ| of each, relative to the median of all that changed."""
+    """Return by layer |Δ| of each vector, relative to the median of all that changed."""
     changed = np.concatenate([np.empty(0), *norms.values()])
     usual = np.median(changed[changed > 0]) if changed.any() else 1.0
     return {layer: of_layer / usual for layer, of_layer in norms.items()}
 
 
 def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
-    """The same of heads, by |Δ| times readability, of those that can be named."""
+    """Return the heads with the largest |Δ| times readability, of those that can be named."""
     fresh, lens = FreshWords(readable(index)), head_lens(index)
     readabilities: dict[tuple[int, str], Array] = {}
     numbers: dict[tuple[int, str], Array] = {}
@@ -171,8 +172,8 @@ def _subhead(index: Index, vector: _ChangedVector) -> SubheadCard:
     }  # fmt: skip
 
 
-READABLE_PAIRS = 3  # of a cell of the maps
-STEPS = 10  # of the histogram of coherences, from 0 to 1
+READABLE_PAIRS = 3  # readable pairs of a cell of the maps
+STEPS = 10  # steps of the histogram of coherences, from 0 to 1
 
 
 class ModelAt(Address):
@@ -192,12 +193,12 @@ class ModelArguments(LensArguments):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where the lists come from: a link shows the same lists as long as this is the same."""
+    """Where the lists come from: a link shows the same lists as long as none of these fields changes."""
 
-    name: str  # what others call the model; "" if that is not known
+    name: str  # the public name of the model; "" if it is not known
     source: str
     revision: str
-    origin: str  # the same for people
+    origin: str  # the origin in words
     weights_sha256: str
     build: str
     k: int
@@ -220,8 +221,8 @@ class HeadCell(TypedDict):
     head: int
     coherence: float | None
     first: TokenPair | None  # the best pair
-    readability: float | None  # of its pairs of words, lens cosine: whichever lens and preset the others are of
-    readable: list[TokenPair]  # the first of these
+    readability: float | None  # readability of the head's pairs of words, always under lens cosine
+    readable: list[TokenPair]  # the first pairs of words
     change: Annotated[NotRequired[float | None], CELL_CHANGE]
 
 
@@ -230,8 +231,9 @@ class LayerRow:
     layer: int
     ready: bool
     fault: str | None = None
-    coherence: tuple[int, ...] = ()  # of its neurons' values: how many in each of ten equal steps from 0 to 1
-    vo: tuple[HeadCell, ...] = ()  # empty unless ready; all are where the index does not store them (provenance)
+    # How many of the layer's values have a coherence in each of ten equal steps from 0 to 1.
+    coherence: tuple[int, ...] = ()
+    vo: tuple[HeadCell, ...] = ()  # empty if the layer is not ready, or the index stores no pairs (see provenance)
     qk: tuple[HeadCell, ...] = ()
     change: Annotated[dict[str, float | None] | None, LAYER_CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
@@ -240,9 +242,9 @@ class LayerRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView(ViewOfModel):
     lens: str
-    preset: str  # of the pairs in the maps
+    preset: str  # the preset of the pairs in the maps
     architecture: str  # the model_type of its config.json
-    architecture_name: str  # what people call it
+    architecture_name: str  # the name of the architecture for people
     causal: bool  # False: an encoder
     d_model: int
     d_head: int
@@ -253,20 +255,21 @@ class ModelView(ViewOfModel):
     n_kv_heads: int
     provenance: Provenance
     rows: tuple[LayerRow, ...]  # top layer first
-    neurons: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # most coherent values; of a difference keys, too
-    agreeing: Annotated[tuple[NeuronCard, ...] | None, AGREEING]  # key and value most alike; tokens of the value
+    neurons: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # most coherent values; of a difference, keys too
+    # Most similar keys and values; the tokens are the value's.
+    agreeing: Annotated[tuple[NeuronCard, ...] | None, AGREEING]
     heads: Annotated[tuple[HeadCard, ...] | None, NOT_STORED]
     subheads: Annotated[tuple[SubheadCard, ...] | None, OF_DIFFERENCE] = None
     embedding_change: Annotated[EmbeddingChange | None, EMBEDDING_CHANGE] = None
 
     def hottest(self, number: Literal["readability", "coherence", "change"]) -> float:
-        """The largest number in the maps: what their darkest cells stand for."""
+        """Return the largest number in the maps, which their darkest cells stand for."""
         numbers = [cell.get(number) for row in self.rows for cell in (*row.vo, *row.qk)]
         return max((value for value in numbers if value), default=1.0)
 
     @property
     def largest_change(self) -> float:
-        """The largest change of the vectors of a kind in a layer."""
+        """Return the largest change of the vectors of a kind in a layer."""
         return max((value for row in self.rows for value in (row.change or {}).values() if value), default=1.0)
 
     def about(self) -> dict[str, Any]:
@@ -300,8 +303,8 @@ class ModelView(ViewOfModel):
 
 
 def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, Any]]) -> list[Table]:
-    """What changed most and can be read, how much each kind of a layer and the embedding changed, and, for programs,
-    each head."""
+    """Make tables of what changed most and can be read, how much each kind of a layer and the embedding changed, and,
+    for programs, how much each head changed."""
     layer, head = Column("layer", "number"), Column("head", "number")
     words = (
         Column("kind"), CHANGE, Column("number", "ratio", heading="coherence"), Column("end"),
@@ -356,7 +359,7 @@ def model(site: ModelSite, at: ModelAt, ask: ModelArguments) -> ModelView:  # no
 
 
 def read_model(index: Index, lens: str, preset: str = "all", without_hubs: bool = False) -> ModelView:
-    """The view is kept as long as the index is: it looks at all layers, and everybody starts here."""
+    """Make the view, and keep it as long as the index: it looks at all layers, and most visits start here."""
     check_lens(index, lens)
     with _views_lock:
         views = _views.setdefault(index, {})
@@ -447,7 +450,7 @@ def _row(index: Index, shard: Shard, lens: str, preset: str, hubs: frozenset[int
 
 
 def _with_changes(shard: Shard, matrix: str, cells: Sequence[HeadCell]) -> tuple[HeadCell, ...]:
-    """Cells that say how much a head changed, which is known without its pairs, too."""
+    """Return cells that say how much each head changed, which is known also if pairs are not stored."""
     changes = head_changes(shard, matrix).tolist()
     of_heads: Sequence[HeadCell] = cells or [
         {"head": head, "coherence": None, "first": None, "readability": None, "readable": []}
@@ -462,7 +465,8 @@ def _with_changes(shard: Shard, matrix: str, cells: Sequence[HeadCell]) -> tuple
 def _cells(
     index: Index, shard: Shard, matrix: str, lens: str, preset: str, hubs: frozenset[int]
 ) -> tuple[HeadCell, ...]:
-    """A cell of each head. Only its first few pairs are read: there may be a thousand heads; more, to skip hubs."""
+    """Make a cell of each head. Only its first few pairs are read, because there may be a thousand heads; some more are
+    read to skip hubs."""
     words = head_lens(index), HEAD_PRESET
     listed = _first_pairs(index, shard, matrix, lens, preset, LOOKED_AT if hubs else 2)
     readable = _first_pairs(index, shard, matrix, *words, READABLE_PAIRS)
@@ -481,7 +485,7 @@ def _cells(
 
 
 def _first_pairs(index: Index, shard: Shard, matrix: str, lens: str, preset: str, count: int) -> list[list[TokenPair]]:
-    """The first pairs of every head."""
+    """Return the first pairs of every head."""
     ids, scores, counts = (array.tolist() for array in shard.heads.first_pairs(matrix, lens, preset, count))
     return [
         token_pairs(index.tokens, of_head[:number], their_scores[:number])

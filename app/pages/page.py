@@ -1,7 +1,7 @@
-"""A page: its path, its arguments, its view and the function that makes the view.
+"""Declare a page: its path, its arguments, its view and the function that makes the view.
 
-A noun's module declares a `Page`. The site makes routes from pages (app/site/routes.py); search, `show`, the
-notebook and /docs use the same pages; nothing lists all of them: `find_pages` looks into this folder."""
+A noun's module declares a `Page`. The site makes routes from pages (app/site/routes.py); search, `show`, the notebook
+and /docs use the same pages; nothing lists all of them: `find_pages` looks into this folder."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,8 @@ from lexiscope.precompute.shape import PRESETS, Preset
 
 
 class Address(BaseModel):
-    """What the path of a page says below its model, such as the numbers of a neuron; its fields are in the pattern."""
+    """The values in the path of a page below its model, such as the numbers of a neuron; the pattern names the
+    fields."""
 
     model_config = ConfigDict(frozen=True)
     pattern: ClassVar[str]  # "ff/{layer:number}/{neuron:number}"
@@ -36,7 +37,7 @@ B = TypeVar("B", bound=BaseModel)
 
 
 def checked(asked: type[B], values: Mapping[str, Any]) -> B:
-    """Return the model with these values; BadRequest names an argument that is wrong."""
+    """Return the model with these values; BadRequest names a wrong argument."""
     try:
         return asked.model_validate(values)
     except ValidationError as error:
@@ -49,21 +50,22 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)  # FastAPI hands over the whole query
     usual: ClassVar[Mapping[str, Any]] = {}  # values that an address leaves out, besides defaults
-    of_csv: ClassVar[tuple[str, ...]] = ()  # what only a CSV takes, so that the address of its page is without
+    # Arguments that only a CSV takes, so that the address of its page leaves them out.
+    of_csv: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _leave_out_empty(cls, values: Any) -> Any:
-        """Forms send an empty argument where nothing was chosen: its default holds then."""
+        """Remove empty arguments, which forms send if nothing was chosen, so that defaults apply."""
         return {name: value for name, value in values.items() if value != ""} if isinstance(values, dict) else values
 
     def query(self) -> dict[str, Any]:
-        """The arguments as an address has them."""
+        """Return the arguments as an address has them."""
         return self.model_dump(by_alias=True, exclude={*self.of_csv})
 
     @classmethod
     def left_out(cls) -> dict[str, Any]:
-        """The value of each argument that an address does not say."""
+        """Return the value of each argument that an address leaves out."""
         return {
             field.alias or name: cls.usual.get(name, field.default)
             for name, field in cls.model_fields.items()
@@ -72,7 +74,7 @@ class Arguments(BaseModel):
 
 
 class LensArguments(Arguments):
-    """Arguments of a page of stored lists. Before the page's function is called, `with_lens` says the lens."""
+    """Arguments of a page of stored lists. Before the page's function is called, `with_lens` sets the lens."""
 
     lens: Annotated[
         Literal["dot", "cosine"],
@@ -80,11 +82,11 @@ class LensArguments(Arguments):
             description="How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and "
             "scaled. If it is not given: `dot`, or `cosine` where that alone is stored"
         ),
-    ] = None  # type: ignore[assignment]  # until with_lens says it
+    ] = None  # type: ignore[assignment]  # only before with_lens sets it
     usual: ClassVar[Mapping[str, Any]] = {"lens": "dot"}
 
     def with_lens(self, index: Index) -> Self:
-        """Say the lens: if none is asked for, it is the first that the index has."""
+        """Set the lens: if none is asked for, it is the first that the index has."""
         return self if self.lens else self.model_copy(update={"lens": index.stored.lens})
 
 
@@ -116,41 +118,41 @@ class Site:
 
     library: Library
     hide_hubs: bool = False
-    format: str = "json"  # in which the view will leave; "events" if its progress is followed
+    format: str = "json"  # the format in which the view will leave; "events" if its progress is followed
     part: str = ""  # the page's part, if the browser asks for that alone
     settings: Settings = field(default_factory=Settings.model_construct)
     serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
-    rows: int | Literal["all"] | None = None  # of a page of a list, if it is not for the settings to say
+    rows: int | Literal["all"] | None = None  # rows on a page of a list, if not as in the settings
     prepare: Callable[[str], None] = lambda _: None  # starts the worker of a model that will be asked soon
-    answers: Sequence[Any] = ()  # the worker's, to what the page's `asks` gave
-    error: ShownError | None = None  # why there is no answer, if the page is made without (`made_without_answers`)
+    answers: Sequence[Any] = ()  # the worker's answers to what the page's `asks` gave
+    error: ShownError | None = None  # why there is no answer, if the page is made without one (`made_without_answers`)
 
     def window(self, page: int, rows: int) -> tuple[int, int | None]:
-        """Which page of a list to show, and of how many rows: a CSV is one page with all rows."""
+        """Return which page of a list to show, and of how many rows: a CSV is one page with all rows."""
         return (1, None) if self.format == "csv" or self.rows == "all" else (page, self.rows or rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSite(Site):
-    """The same for the page of a model."""
+    """What the function of a model's page may read."""
 
     index: Index
 
     def hubs(self, lens: str) -> frozenset[int]:
-        """The tokens that the page leaves out of its lists."""
+        """Return the tokens that the page leaves out of its lists."""
         return hubs_of(self.index, lens) if self.hide_hubs else frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoModelsSite(Site):
-    """The same for a page of two models, which are named in its address; neither needs an index."""
+    """What the function of a page of two models may read; the address names both, and neither needs an index."""
 
     model: str
     other: str
 
 
 A = TypeVar("A", bound=Address)
-Q = TypeVar("Q", bound=Arguments | Ask[Any])  # of a live page, what is asked of its worker
+Q = TypeVar("Q", bound=Arguments | Ask[Any])  # for a live page, what is asked of its worker
 V = TypeVar("V", bound=View)
 
 
@@ -160,41 +162,43 @@ def _nothing(*_: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Page(Generic[A, Q, V]):
-    """A page, declared. Declaring it lets `link` write its addresses."""
+    """The declaration of a page. Declaring it lets `link` write its addresses."""
 
     name: str
-    title: str  # of the page in a list of results: "Neuron {neuron} of layer {layer}"
+    title: str  # the title of the page in a list of results: "Neuron {neuron} of layer {layer}"
     at: type[A]
     arguments: type[Q]
     view: type[V]
-    make: Callable[[Any, A, Q], V]  # of a Site or ModelSite; its docstring is the page's description in /docs
-    # What workers must answer first: asks, for the worker of the page's model, or (model, ask) for that of another.
-    # A generator is sent the answer to each ask before it gives the next one.
+    make: Callable[[Any, A, Q], V]  # takes a Site or ModelSite; its docstring is the page's description in /docs
+    # Returns what workers must answer first: asks for the worker of the page's model, or (model, ask) for that of
+    # another. A generator is sent the answer to each ask before it gives the next one.
     asks: Callable[[Any, A, Q], Iterable[Any]] = _nothing
-    version: Callable[[Any], str] = lambda _: ""  # what the view depends on, besides the address and the index
+    version: Callable[[Any], str] = lambda _: ""  # returns what the view depends on, besides the address and the index
     formats: tuple[str, ...] = DATA_FORMATS
-    # If some arguments have fewer; NotFound if the site is asked for another format.
+    # Returns the formats, if some arguments have fewer; the site answers NotFound for another format.
     formats_of: Callable[[Any, Q], tuple[str, ...]] | None = None
-    template: str = ""  # if it has another name
-    part: str = ""  # "suggestions", if the page has them: the browser may ask for them alone, and `_{part}` shows them
-    of: Literal["model", "two models", "site"] = "model"  # its function gets a ModelSite, TwoModelsSite or Site
-    is_live: bool = False  # there is no such page of a model without a worker
-    has_events: bool = False  # its progress can be followed at `path.events`
-    stages: Mapping[str, str] = field(default_factory=dict)  # what visitors read while the worker is at a stage
-    is_slow: bool = False  # it reads so much that it is made in a thread, so that others are served
-    made_without_answers: bool = False  # a worker's error stands on the page, instead of being one
-    leads_to: str = ""  # where it may lead instead (Moved), for /docs
+    template: str = ""  # the name of the template, if it is not the page's name
+    # "suggestions", if the page has them: the browser may ask for this part alone, and `_{part}` shows it.
+    part: str = ""
+    of: Literal["model", "two models", "site"] = "model"  # the function gets a ModelSite, TwoModelsSite or Site
+    is_live: bool = False  # whether a model without a worker has no such page
+    has_events: bool = False  # whether the page's progress can be followed at `path.events`
+    stages: Mapping[str, str] = field(default_factory=dict)  # texts for visitors by stage of the worker
+    is_slow: bool = False  # whether the page reads so much that it is made in a thread, so that others are served
+    # Whether a worker's error is shown on the page, instead of answering with that error.
+    made_without_answers: bool = False
+    leads_to: str = ""  # where the page may redirect (Moved), for /docs
 
     def __post_init__(self) -> None:
         DECLARED[self.name] = Declared(self.at.pattern, self.arguments.left_out(), self.title)
         _PAGES[self.name] = self
 
     def address(self, model: str, at: A, ask: Q) -> str:
-        """The page's address: one view has one address, so that what is usual is left out."""
+        """Return the page's address. Usual values are left out, so that one view has one address."""
         return link(self.name, model, *dict(at).values(), **ask.query())
 
     def view_of(self, site: Any, at: A, values: Mapping[str, Any]) -> V:
-        """Make the view from arguments by their names; None stands for one that is not given."""
+        """Make the view from arguments by their names; None stands for an argument that is not given."""
         ask = checked(self.arguments, {name: value for name, value in values.items() if value is not None})
         if isinstance(ask, LensArguments) and isinstance(site, ModelSite):
             ask = ask.with_lens(site.index)
@@ -206,8 +210,8 @@ _PAGES: dict[str, Page[Any, Any, Any]] = {}
 
 @cache
 def find_pages() -> Mapping[str, Page[Any, Any, Any]]:
-    """All pages by their names: those of the site, then the longest patterns first. Of two that fit a path, the first
-    is meant."""
+    """Return all pages by their names: those of the site first, then the longest patterns. If two patterns fit a path,
+    the first is meant."""
     package = import_module("lexiscope.app.pages")
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)

@@ -1,4 +1,4 @@
-"""A head's token pairs: what W_V W_O maps to what, or which query looks for which key."""
+"""Show a head's token pairs: what W_V W_O maps to what, or which query looks for which key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
 
-MOST_READ_AGAIN = 1000  # pairs that a worker reads in another way
+MOST_READ_AGAIN = 1000  # pairs that a worker may read in another way
 
 
 class PairsAt(Address):
@@ -58,12 +58,12 @@ class PairsArguments(LensArguments):
 class PairsReading:
     """A head's pairs as a worker reads them: with norms folded in, or with tokens after the first MLP."""
 
-    name: str  # norm, mlp
+    name: str  # norm or mlp
     top: list[TokenPair]
     bottom: list[TokenPair]
-    overlap: float  # Jaccard of this top with the stored one of the same length, preset and lens
-    kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY] = frozenset()  # pairs that the stored end has, too
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+    overlap: float  # Jaccard similarity of this top with the stored one of the same length, preset and lens
+    kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY] = frozenset()  # pairs that are also in the stored list
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +78,13 @@ class PairsView(ViewOfModel):
     reading: Annotated[PairsReading | None, OMIT_NONE] = None  # if asked for
     coherence: Coherence
     hidden: Hidden
-    norm: Annotated[float | None, OF_DIFFERENCE] = None  # of the head's matrix, Frobenius'
+    norm: Annotated[float | None, OF_DIFFERENCE] = None  # Frobenius norm of the head's matrix
     base_norm: Annotated[float | None, OF_DIFFERENCE] = None
     change: Annotated[float | None, CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
 
     @property
     def columns(self) -> tuple[str, str]:
@@ -98,7 +98,7 @@ class PairsView(ViewOfModel):
         return {"model": self.model, **of_head, "lens": self.lens, "preset": self.preset}
 
     def tables(self) -> list[Table]:
-        """The stored pairs, then those of another reading, if there is one."""
+        """Return tables of the stored pairs, then of those of another reading, if there is one."""
         readings: list[tuple[str, PairsView | PairsReading]] = [("", self)]
         if self.reading:
             readings.append((self.reading.name, self.reading))
@@ -146,10 +146,10 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
 
 
 def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsReadingAsk]:
-    """What a worker is asked where the pairs are to be read in another way; NotFound of a difference."""
+    """Return the ask for a worker, if the pairs are to be read in another way; NotFound for a difference."""
     if not ask.reading:
         return []
-    stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # NotFound, NotStored
+    stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # raises NotFound or NotStored
     check_can_run(site.index)
     asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
     return [PairsReadingAsk.model_validate({**asked, "n": min(_length(site, ask), MOST_READ_AGAIN)})]
@@ -160,7 +160,7 @@ def _length(site: ModelSite, ask: PairsArguments) -> int:
 
 
 def _reading(index: Index, at: PairsAt, ask: PairsArguments, answer: PairsReadingAnswer) -> PairsReading:
-    """The head's pairs in another reading, compared with as many stored ones."""
+    """Make the head's pairs in another reading, compared with as many stored ones."""
     heads, place = index.shard(at.layer).heads, (at.matrix, at.head, ask.lens, ask.preset)
     put_words(answer, index.tokens.texts)
     top, bottom = answer["top"], answer["bottom"]

@@ -1,5 +1,5 @@
-"""The lists that the paper printed of a model, and how many of their entries are in ours: one table, and one list entry
-by entry."""
+"""Compare the lists that the paper printed of a model with ours: one table of all lists, and one list entry by
+entry."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,11 @@ from lexiscope.precompute.paper import lists
 from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
 from lexiscope.precompute.shape import ENDS, MATRICES
 
-FIRST_PAIRS, FIRST_TOKENS = 50, 100  # of ours that count as found
+FIRST_PAIRS, FIRST_TOKENS = 50, 100  # entries of our lists among which a printed entry counts as found
 COLUMNS = {"key": ("ff_key",), "value": ("ff_value",), "unassigned": ("ff_key", "ff_value")}
-CHANGED_KINDS = {"FF keys": "ff_key", "W_Q": "w_q", "W_K": "w_k", "W_V": "w_v"}  # as printed, and ours
-CHANGED_MOST, CHANGED_TOKENS = 50, 20  # vectors of a difference, and tokens of each of their ends, that are compared
+# The kinds as the paper prints them, and their names here.
+CHANGED_KINDS = {"FF keys": "ff_key", "W_Q": "w_q", "W_K": "w_k", "W_V": "w_v"}
+CHANGED_MOST, CHANGED_TOKENS = 50, 20  # vectors of a difference that are compared, and tokens of each of their ends
 
 LISTS: Any = Field(description="Whose printed lists these are; null: the paper printed none of this model")
 BY_NAME: Any = Field(description="Whether the model has that name, or is only compared `as` if it were that model")
@@ -64,12 +65,12 @@ class PaperArguments(LensArguments):
     ] = None
 
     def with_lens(self, index: Index) -> Self:
-        """Say the lens, and leave out whose lists to compare with where they are the model's own."""
+        """Set the lens, and leave out the model to compare with if its lists are this model's own."""
         own = self.compared_as == lists.lists_of(index.manifest)
         return super().with_lens(index).model_copy(update={"compared_as": None if own else self.compared_as})
 
     def query(self) -> dict[str, Any]:
-        """The arguments as an address has them: the lens is the last."""
+        """Return the arguments as an address has them, the lens last."""
         return {"as": self.compared_as, "list": self.chosen, "lens": self.lens}
 
 
@@ -80,7 +81,7 @@ class PaperSource(TypedDict):
 
 
 class PrintedToken(TypedDict):
-    id: int | None  # None: the model's vocabulary has no such token
+    id: int | None  # None if the model's vocabulary has no such token
     token: str
 
 
@@ -101,8 +102,8 @@ class PrintedList:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedEntry:
     column: str
-    tokens: list[PrintedToken]  # one, or the two of a pair
-    doubtful: bool  # it may be misread
+    tokens: list[PrintedToken]  # one token, or the two of a pair
+    doubtful: bool  # whether the printed entry may be misread
     rank: Annotated[int | None, RANK]
 
 
@@ -127,7 +128,8 @@ class PaperView(ViewOfModel):
         return [Table(title, (constant("what", what), *shown), rows) for what, shown, rows in tables if rows]
 
     def list_table(self) -> Table:
-        """The printed lists, for the page. Of words, it says what chance gives, and how many vectors were compared."""
+        """Make the table of printed lists, for the page. For lists of words, it says what chance gives, and how many
+        vectors were compared."""
         words = self.printed[0].column == "words"
         by_chance = [
             Column(
@@ -147,7 +149,7 @@ class PaperView(ViewOfModel):
         return Table("", columns, self.printed)
 
     def entry_table(self) -> Table:
-        """The entries of the one list, for the page."""
+        """Make the table of the entries of one list, for the page."""
         columns = (
             Column("at", "number", get=lambda row: row[0], heading="#"),
             Column("printed", get=lambda row: row[1]),
@@ -157,23 +159,23 @@ class PaperView(ViewOfModel):
 
 
 class _Listed(NamedTuple):
-    """A printed list of a head or a neuron, and where ours is."""
+    """A printed list of a head or a neuron, and which of our lists to compare it with."""
 
     address: str
     column: str
     section: str
     layer: int
-    number: int  # of the head or neuron
+    number: int  # the number of the head or neuron
     entries: Sequence[Entry]
     doubtful: Collection[int]
-    preset: str = ""  # of pairs
+    preset: str = ""  # the preset of pairs
 
     @property
     def first(self) -> int:
         return FIRST_PAIRS if self.column in MATRICES else FIRST_TOKENS
 
     def ours(self, index: Index, lens: str) -> list[list[Entry]]:
-        """Return our lists to compare with, tokens in ASCII only, because print has no others."""
+        """Return our lists to compare with, only tokens in ASCII, because the paper prints no others."""
         what, count = ("head", index.shape.n_heads) if self.column in MATRICES else ("neuron", index.shape.d_mlp)
         if self.number >= count:
             raise NotFound(f"there is no {what} {self.number} in a layer, only 0 to {count - 1}")
@@ -296,9 +298,9 @@ def _or_why_not(index: Index, layer: int | None, read: Callable[[], Any]) -> tup
 
 
 def _words_compared(index: Index, lens: str) -> Iterator[PrintedList]:
-    """Compare the words of fine-tuned vectors (appendix D). Which vectors these are is not printed, so the tables of a
-    kind and layer are one set of words, looked for in the lists of the vectors that changed most."""
-    numbers: dict[str, int] = {}  # of texts without the leading space
+    """Compare the words of fine-tuned vectors (appendix D). The paper does not print which vectors these are, so the
+    tables of a kind and layer are one set of words, searched in the lists of the vectors that changed most."""
+    numbers: dict[str, int] = {}  # a number for each text without its leading space
     of_token = np.array([numbers.setdefault(text.removeprefix(" "), len(numbers)) for text in index.tokens.texts])
     groups: dict[tuple[str, int | None], list[lists.PrintedDifference]] = {}
     for each in lists.differences():

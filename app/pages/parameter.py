@@ -1,9 +1,9 @@
-"""Neurons, subheads and directions of heads: parameters whose vectors are words.
+"""Show neurons, subheads and directions of heads: parameters whose vectors are words.
 
-A neuron reads its key (and up, where neurons are gated) and writes its value. A subhead is one channel of a head, its
-column of W_Q, W_K and W_V and its row of W_O. A direction is one singular direction of a head's two matrices:
-M = Σ_j σ_j in_jᵀ out_j, so that VO's direction j reads `in` and writes `out`, σ_j times as long; QK's has a query and a
-key. The two matrices have nothing to do with each other: their directions share a page because they share a number."""
+A neuron reads its key (and up, if neurons are gated) and writes its value. A subhead is one channel of a head, its
+column of W_Q, W_K and W_V and its row of W_O. A direction is one singular direction of a head's two matrices: M = Σ_j
+σ_j in_jᵀ out_j, so that VO's direction j reads `in` and writes `out`, σ_j times as long; QK's has a query and a key.
+The two matrices have nothing to do with each other: their directions share a page because they share a number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,8 +40,8 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.asks import ReadingAsk
 from lexiscope.precompute.shape import FACTORS
 
-MOST_READ_AGAIN = 100  # tokens of a list that a worker reads in another way
-NEARLY = 0.01  # relative: singular values as near as this, and their directions, are easily mixed
+MOST_READ_AGAIN = 100  # tokens of a list that a worker may read in another way
+NEARLY = 0.01  # relative difference: directions whose singular values are nearer than this are easily mixed
 
 AGREES: Any = Field(description="The end of the value that is more similar to the key's top; null where neither is")
 
@@ -62,7 +62,7 @@ class ParameterAt(Address):
     layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
-        """The kind and row of each vector of the parameter that is stored, by its name on the page; NotFound or
+        """Return the kind and row of each stored vector of the parameter, by its name on the page; NotFound or
         NotStored if there is none."""
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class OfHeadAt(ParameterAt):
     head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
 
     def rows(self, index: Index, kinds: Mapping[str, str], what: str, number: int) -> dict[str, tuple[str, int]]:
-        """The vectors of a number of the head, a subhead or a direction."""
+        """Return the kind and row of each vector of a subhead or direction of the head."""
         check_kinds(index, *kinds.values())
         index.shard(self.layer)
         check_number(index, "head", self.head, index.shape.n_heads)
@@ -110,34 +110,35 @@ class DirectionAt(OfHeadAt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterView(ViewOfModel):
-    """What the three views share: a table of each vector, made from what `vectors` and `place` give."""
+    """What the views of neurons, subheads and directions share: a table of each vector, made from `vectors` and
+    `place`."""
 
     layer: int
     lens: str
     reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for
-    matches: Annotated[Matches | None, OMIT_NONE] = None  # in models that it is compared with
+    matches: Annotated[Matches | None, OMIT_NONE] = None  # matches in models that this one is compared with
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
 
     @property
     def vectors(self) -> Mapping[str, Vector | None]:
-        """The vectors by their names on the page."""
+        """Return the vectors by their names on the page."""
         raise NotImplementedError
 
     @property
     def place(self) -> dict[str, int]:
-        """Which parameter it is: {"layer": 10, "neuron": 2361}."""
+        """Return the numbers that identify the parameter: {"layer": 10, "neuron": 2361}."""
         raise NotImplementedError
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, **self.place, "lens": self.lens}
 
     def singular(self) -> Mapping[str, tuple[float, float | None]]:
-        """The singular value and its share by vector, of a direction."""
+        """Return the singular value and its share by vector; empty if this is no direction."""
         return {}
 
     def tables(self) -> list[Table]:
-        """The stored lists, then those of another reading, if there is one."""
+        """Return tables of the stored lists, then of those of another reading, if there is one."""
         what = ", ".join(f"{name} {number}" for name, number in self.place.items())
         readings: list[tuple[str, str, Vector | VectorReading]] = [
             ("", name, vector) for name, vector in self.vectors.items() if vector
@@ -172,15 +173,15 @@ class NeuronView(ParameterView):
     neuron: int
     key: Annotated[Vector | None, NOT_STORED]
     value: Annotated[Vector | None, NOT_STORED]
-    up: Annotated[Vector | None, OMIT_NONE] = None  # only where neurons are gated, and it is stored
-    similarity: Annotated[float | None, NOT_STORED]  # of the key's top with the value's top
-    similarity_bottom: Annotated[float | None, NOT_STORED]  # and with its bottom
+    up: Annotated[Vector | None, OMIT_NONE] = None  # only if neurons are gated, and it is stored
+    similarity: Annotated[float | None, NOT_STORED]  # the similarity of the key's top with the value's top
+    similarity_bottom: Annotated[float | None, NOT_STORED]  # the similarity of the key's top with the value's bottom
     agrees: Annotated[End | None, AGREES]
     shared: Annotated[list[Token], Field(description="At the key's top and that end of the value, of all stored")]
     along: Annotated[list[Token], Field(description="Of these, at the top of up")]
     opposed: Annotated[list[Token], Field(description="Of these, at the bottom of up")]
     shuffled: Annotated[Shuffled | None, NOT_STORED]
-    telling: Annotated[bool, PAGE_ONLY] = False  # whether the similarity is large enough to say what it means
+    telling: Annotated[bool, PAGE_ONLY] = False  # whether the similarity is large enough to have a meaning
 
     @property
     def vectors(self) -> Mapping[str, Vector | None]:
@@ -241,7 +242,7 @@ class DirectionView(ParameterView):
     direction: int
     vo: Annotated[VoDirection | None, NOT_STORED]
     qk: Annotated[QkDirection | None, NOT_STORED]
-    # Directions whose singular values are nearly the same, by matrix.
+    # The other directions whose singular values are nearly the same, by matrix.
     near: Annotated[dict[str, list[int]], PAGE_ONLY] = field(default_factory=dict)
 
     @property
@@ -357,7 +358,7 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
 
 
 def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[ReadingAsk]:
-    """What a worker is asked where the vectors are to be read in another way; NotFound of a difference."""
+    """Return the asks for a worker, if the vectors are to be read in another way; NotFound for a difference."""
     if not ask.reading:
         return []
     check_lens(site.index, ask.lens)
@@ -373,7 +374,7 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
 
 
 def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
-    """The lists of each vector by its name, and all ids that are stored, (V, E, K)."""
+    """Return the lists of each vector by its name, and all stored ids, (V, E, K)."""
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
     shard = site.index.shard(at.layer)
@@ -386,7 +387,7 @@ def _length(site: ModelSite, ask: VectorArguments) -> int:
 
 
 def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str, Any]:
-    """The fields that the three views share, but for labels and notes."""
+    """Return the fields that the three views share, except labels and notes."""
     index, lens, vectors = site.index, ask.lens, at.vectors(site.index)
     reading = None
     if ask.reading and site.answers:
@@ -407,7 +408,7 @@ def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str,
 
 
 def _near(values: list[float], direction: int) -> list[int]:
-    """The other directions whose singular values are nearly the same as this one's."""
+    """Return the other directions whose singular values are nearly the same as this one's."""
     own = values[direction]
     return [at for at, value in enumerate(values) if at != direction and own and abs(value - own) <= NEARLY * own]
 

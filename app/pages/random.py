@@ -1,4 +1,4 @@
-"""A random neuron: the address leads to its page."""
+"""Lead to the page of a random neuron."""
 
 import random as by_chance
 from typing import Annotated, Literal, NoReturn
@@ -43,7 +43,7 @@ def _neuron(index: Index) -> tuple[int, int]:
 
 
 def _changed_neuron(index: Index) -> tuple[int, int] | None:
-    """A neuron that changed, in a layer by chance; None if none did."""
+    """Choose a neuron that changed, in a random layer; None if none did."""
     kinds = [kind for kind in index.stored.kinds if kind.startswith("ff_")]
     for layer in by_chance.sample(index.layers, len(index.layers)):
         changed = np.any([index.shard(layer).all_norms(kind) > 0 for kind in kinds], axis=0)

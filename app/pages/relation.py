@@ -1,5 +1,5 @@
-"""Pairs of words and the heads that carry one to the other, from a worker's answer; beside each head's mean rank, what
-baselines give."""
+"""Show pairs of words and the heads that carry one to the other, from a worker's answer; beside each head's mean rank,
+show what baselines give."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from lexiscope.precompute.live.wire.answers import CHANCE, Baseline, HeadRelatio
 from lexiscope.precompute.live.wire.asks import RelationArguments, RelationAsk
 from lexiscope.precompute.live.wire.fields import Matrix
 
-CLEAR = 100  # one of so many tokens: up to this mean rank a head is said to carry or to suppress a relation
-BETTER = 2  # times smaller than a baseline's is a mean rank that does better
+CLEAR = 100  # up to a mean rank of the vocabulary divided by this, a head is said to carry or to suppress a relation
+BETTER = 2  # how many times smaller than a baseline's a mean rank must be to be better
 
-# How a head's mean rank stands to its baselines. own: better than both; copies: the first words themselves come as
+# How a head's mean rank compares with its baselines. own: better than both; copies: the first words themselves come as
 # early; any: the second words of other pairs come as early.
 Verdict = Literal["own", "copies", "any"]
 VERDICT: Any = Field(
@@ -45,10 +45,11 @@ class RelationHead(HeadRelation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationView(ViewOfModel):
     lens: str
-    matrix: Matrix  # vo: having attended to the source, a head writes the target; qk: at the source it looks for it
+    # Vo: having attended to the source, a head writes the target; qk: at the source, it looks for the target.
+    matrix: Matrix
     pairs: list[PairUsed]
     shuffled_with: Baseline | None  # other pairs' targets, or random words where there are none; None without pairs
-    clear_rank: int  # up to this mean rank a head is said to carry or to suppress the pairs
+    clear_rank: int  # up to this mean rank, a head is said to carry or to suppress the pairs
     clear_chance: Annotated[float | None, CHANCE]  # None without pairs
     heads: list[RelationHead]  # best mean rank first
 
@@ -83,7 +84,7 @@ COLUMNS = (
 
 
 def _of_pair(at: int, pair: PairUsed, name: str) -> Iterable[Column]:
-    """The rank and the score of one pair's target."""
+    """Yield the columns of the rank and the score of one pair's target."""
     number = at + 1
     yield constant(f"source_{number}", defused(pair["source"]["word"]))
     yield constant(f"target_{number}", defused(pair["target"]["word"]))

@@ -1,5 +1,5 @@
-"""The search page: tokens by their text, the vectors that hold all of its words, the pairs of heads with one word or
-two, and parameters by their names."""
+"""Search for tokens by their text, for the vectors that hold all of its words, for the pairs of heads with one word or
+two, and for parameters by their names."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -47,15 +47,15 @@ from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-GROUPS = 20  # of tokens like the search
+GROUPS = 20  # groups of tokens like the search
 FIRST_LABELS = 20
-FIRST_PAIRS = 20  # beside the matches of all kinds
+FIRST_PAIRS = 20  # pairs beside the matches of all kinds
 LONGEST = 200  # characters of a search
 
 _WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
 _ID = re.compile(r"#(\d{1,9})", re.ASCII)
 _ARROW = re.compile(r"-?>|→")
-_NO_WORD = re.compile(r"-?>|→|[,;\n]")  # what an address of Pairs to heads has between words
+_NO_WORD = re.compile(r"-?>|→|[,;\n]")  # what stands between words in an address of Pairs to heads
 
 
 class SearchAt(Address):
@@ -85,18 +85,18 @@ class VectorMatch(InHead):
     layer: int
     index: int
     end: str
-    ranks: list[int]  # the best of each word, 1 is the best
-    tokens: list[Token]  # and the token that has it
-    first: list[Token]  # of the list that holds them
+    ranks: list[int]  # the best rank of each word; 1 is the best
+    tokens: list[Token]  # for each word, the token that has this rank
+    first: list[Token]  # the first tokens of the list that holds the words
 
 
-PairMatch = TypedDict(  # a head pair that holds the word of a search, or both words, one at each side
+PairMatch = TypedDict(  # a pair of a head that holds the word of a search, or both words, one at each side
     "PairMatch",
     {
         "matrix": str,
         "layer": int,
         "head": int,
-        "preset": str,  # of those whose list holds it, the one in which its rank is best
+        "preset": str,  # if several presets hold the pair, the one in which its rank is best
         "end": str,
         "rank": int,  # 1 is the best
         "from": Token,
@@ -110,7 +110,7 @@ PairMatch = TypedDict(  # a head pair that holds the word of a search, or both w
 @dataclass(frozen=True)
 class SearchMatches:
     vectors: list[VectorMatch]
-    total: int  # of vectors
+    total: int  # how many vectors match
     pairs: list[PairMatch]
     pairs_total: int
     pages: int
@@ -120,15 +120,15 @@ class SearchMatches:
 @dataclass(frozen=True)
 class SearchWord:
     text: str
-    tokens: tuple[int, ...]  # that it stands for
+    tokens: tuple[int, ...]  # the tokens that the word stands for
 
 
 @dataclass(frozen=True)
 class SearchText:
     q: str
     words: tuple[SearchWord, ...]
-    has_arrow: bool  # between two words, as in `king > queen`
-    relation: str | None  # of two words, with an arrow or without: what Pairs to heads is asked
+    has_arrow: bool  # whether an arrow stands between two words, as in `king > queen`
+    relation: str | None  # if there are two words, what to ask Pairs to heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class SearchView(ViewOfModel):
     q: str
     lens: str
     kind: str | None
-    jump: str | None  # the path of the parameter that was named; of a pair such as king > queen, Pairs to heads
+    jump: str | None  # the path of the parameter that was named; of a pair such as king > queen, that of Pairs to heads
     relation: Annotated[
         str | None,
         Field(description="Of two words, or king > queen: what to give Pairs to heads as `pairs`"),
@@ -158,7 +158,8 @@ class SearchView(ViewOfModel):
     pages: int
     total: int
     matches: list[VectorMatch]
-    pairs: Annotated[list[PairMatch] | None, NOT_STORED]  # of one or two words: the best on page 1; kind vo or qk: all
+    # One or two words: the best on page 1; with kind vo or qk: all.
+    pairs: Annotated[list[PairMatch] | None, NOT_STORED]
     pairs_total: Annotated[int | None, NOT_STORED]
     not_stored: Annotated[
         tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may match, too")
@@ -167,13 +168,16 @@ class SearchView(ViewOfModel):
         list[ShownLabel], Field(description="What people said in these words: the first on page 1 of any kind")
     ] = field(default_factory=list)
     labels_total: int = 0
-    named: Annotated[list[tuple[str, str]], PAGE_ONLY] = field(default_factory=list)  # pages it may mean, with titles
-    outside: Annotated[str | None, PAGE_ONLY] = None  # what there is, if it names a parameter that is not there
-    pasted_model: Annotated[str | None, PAGE_ONLY] = None  # whose page it is the address of
+    # Pages that the text may mean, with titles.
+    named: Annotated[list[tuple[str, str]], PAGE_ONLY] = field(default_factory=list)
+    # Which parameters there are, if the text names one that is not there.
+    outside: Annotated[str | None, PAGE_ONLY] = None
+    pasted_model: Annotated[str | None, PAGE_ONLY] = None  # the model whose page's address was pasted
 
     @property
     def token_groups(self) -> list[TokenGroup]:
-        """What people see of the tokens: those that every word stands for, then those like the last one."""
+        """Return the groups of tokens that people see: those that every word stands for, then those like the last
+        word."""
         meant = [word for word in self.words if word.tokens] if len(self.words) > 1 else []
         surfaces = {word.surface for word in meant}
         return meant + [group for group in self.tokens if group.surface not in surfaces]
@@ -296,18 +300,18 @@ def _group(
 
 
 def _pieces(tokens: TokenTable, tokenizer: "Tokenizer | None", texts: Sequence[str]) -> list[Token]:
-    """How the words that are no tokens are split, as they would be in a sentence."""
+    """Split the words that are no tokens, as the tokenizer would in a sentence."""
     if tokenizer is None or not texts:
         return []
     try:
         ids = tokenizer.encode(" " + " ".join(texts), add_special_tokens=False).ids
-    except Exception:  # the library raises nothing more special: a tokenizer may know no token for a text
+    except Exception:  # the library has no narrower error for a text that the tokenizer has no token for
         return []
     return tokens_of(tokens, [token for token in ids if token < len(tokens)])
 
 
 def _read_search_text(tokens: TokenTable, q: str) -> SearchText:
-    """BadRequest if it cannot be a search."""
+    """Read the words of a search; BadRequest if the text cannot be one."""
     if len(q) > LONGEST:
         raise BadRequest(f"a search of {len(q)} characters: it has at most {LONGEST}")
     try:
@@ -319,14 +323,14 @@ def _read_search_text(tokens: TokenTable, q: str) -> SearchText:
 
 
 def _sides(q: str) -> list[str] | None:
-    """The words of `king > queen`, also with -> or →; None of other searches, such as <b>."""
+    """Return the words of `king > queen`, also with -> or →; None for other searches, such as <b>."""
     sides = [side.strip() for side in _ARROW.split(q)]
     return sides if len(sides) == 2 and all(sides) and "<" not in q else None
 
 
 def _words(tokens: TokenTable, q: str, sides: list[str] | None) -> tuple[SearchWord, ...]:
-    """Each once, those of a pair without their arrow; a text of nothing but white space and commas is one word, for
-    those are tokens, too."""
+    """Return each word once, those of a pair without their arrow. A text of only white space and commas is one word,
+    because those are tokens, too."""
     search = token_search(tokens)
     words: dict[str, SearchWord] = {}
     for match in _WORD.finditer(" ".join(sides or [q])):
@@ -357,8 +361,8 @@ def _find_matches(
     size: int | None,
     hubs: frozenset[int],
 ) -> SearchMatches:
-    """Of words, each of which is any of its tokens: one page of the vectors, or of the pairs if a matrix is asked for;
-    without a kind, some pairs beside page 1."""
+    """Find the matches of words, each of which stands for any of its tokens: one page of the vectors, or of the pairs
+    if `kind` is a matrix; without a kind, some pairs beside page 1."""
     window, first_pairs = page_slice(page, size), slice(0, FIRST_PAIRS if page == 1 else 0)
     found = look_up_words(
         index, words, lens,
@@ -423,7 +427,7 @@ def _pair_matches(index: Index, found: PairMatches, hubs: frozenset[int]) -> lis
 
 
 def _of_word(at: int) -> Iterable[Column]:
-    """The rank and the token of one word of a search, in CSV."""
+    """Yield the columns of CSV for the rank and the token of one word of a search."""
 
     def token(match: Any) -> Token:
         tokens: list[Token] = match["tokens"]
@@ -434,7 +438,8 @@ def _of_word(at: int) -> Iterable[Column]:
 
 
 def _version(site: ModelSite) -> str:
-    """The tokenizer's file may be missing, and come back; a worker may begin to answer."""
+    """Return a text that changes when the tokenizer's file disappears or comes back, or when a worker begins to
+    answer."""
     model = site.index.manifest.model
     return "" if site.part else f"{site.library.tokenizer(model) is not None}, {site.serves(model)}"
 

@@ -1,5 +1,5 @@
-"""Seed words: which vectors are about them. A worker ranks the vectors, or the command `lexiscope seeds` does; the
-tokens that each lists come from the index, or where its layer is not built, from the weights, too."""
+"""Find the vectors that are about seed words. A worker ranks the vectors, or the command `lexiscope seeds` does; the
+tokens that each lists come from the index or, if its layer is not built, from the weights."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from lexiscope.precompute.live.wire.answers import (
 from lexiscope.precompute.live.wire.asks import SeedsArguments, SeedsAsk
 from lexiscope.precompute.live.wire.grammar import write_terms
 
-TOKENS = 8  # of each vector
+TOKENS = 8  # tokens of each vector
 PULLING_WORDS = 3
 
 
@@ -49,8 +49,8 @@ class SeedsView(ViewOfModel):
     kind: str
     lens: str
     seeds: list[TermUsed]
-    nearest: list[ScoredToken]  # hubs left out
-    nearest_hubs: list[Token]  # tokens that are near to very many: left out of `nearest`
+    nearest: list[ScoredToken]  # nearest tokens without hubs
+    nearest_hubs: list[Token]  # tokens that are near to very many others, and therefore left out of `nearest`
     results: list[SeedListing]
     heads: list[HeadReading]  # empty unless asked for
 
@@ -63,7 +63,8 @@ class SeedsView(ViewOfModel):
         return {"model": self.model, "words": defused(self.words), "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        """The vectors; and where heads were asked for, what each writes and seeks: in CSV token by token."""
+        """Return the table of vectors and, if heads were asked for, of what each writes and seeks: in CSV token by
+        token."""
         columns = [*COLUMNS, *(column for at, seed in enumerate(self.seeds) for column in _of_seed(at, seed))]
         columns.append(Column("top", "words", heading="tokens", count=TOKENS if self.words else 0))
         results = [{"rank": rank, **result} for rank, result in enumerate(self.results, 1)]
@@ -95,7 +96,7 @@ HEAD_TOKEN_COLUMNS = (
 
 
 def _of_seed(at: int, seed: TermUsed) -> Iterable[Column]:
-    """A word's own score."""
+    """Yield the column of a word's own score."""
     word, weight = seed["word"], seed["weight"]
     yield constant(f"word_{at + 1}", defused(word))
     yield constant(f"weight_{at + 1}", weight)
@@ -187,12 +188,12 @@ class RankedListing(TypedDict):
     index: int
     score: float
     top: list[Token] | None  # None where the index does not store its kind
-    computed: bool  # its tokens are not from the index, which does not have its layer yet
+    computed: bool  # whether its tokens were computed, because the index does not have its layer yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedRankingView(ViewOfModel):
-    """What the command `lexiscope seeds` prints, which ranks without a worker."""
+    """The list that the command `lexiscope seeds` prints; it ranks without a worker."""
 
     kind: str
     lens: str
@@ -208,7 +209,7 @@ def seed_ranking_view(
     lens: str = "dot",
     computed: Iterable[FirstTokens] = (),
 ) -> SeedRankingView:
-    """`computed` are the lists of results in layers that are not built."""
+    """Make the view of a ranking. `computed` holds the lists of results in layers that are not built."""
     lists = FirstLists.of(index, lens, computed)
     return SeedRankingView(
         model=index.manifest.model,

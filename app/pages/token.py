@@ -1,4 +1,4 @@
-"""A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it."""
+"""Show a token: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ VERBS: Mapping[Role, str] = {
     "reads": "read", "writes": "write", "avoids": "avoid", "suppresses": "suppress",
     "positive": "turn positive on", "negative": "turn negative on",
 }  # fmt: skip
-FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
+FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # on a page of all kinds: listings of each kind and end, pairs of each matrix
 
 
 class TokenAt(Address):
@@ -74,10 +74,10 @@ class Listing(InHead):
 
     kind: str
     layer: int
-    index: int  # of a neuron, or head * d_head + subhead or direction
+    index: int  # number of a neuron, or head * d_head + subhead or direction
     rank: int  # 1 is the best
     score: float
-    first: list[Token]  # of the list that holds it
+    first: list[Token]  # the first tokens of the list that holds the token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +113,13 @@ class PairListing(TypedDict):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenView(ViewOfModel):
     lens: str
-    preset: str  # of the pairs
+    preset: str  # the preset of the pairs
     token: Token
     bytes: str  # hexadecimal, two digits a byte, spaces between
-    kind: str | None  # only this kind, all of it in pages; None: the best of every kind
+    kind: str | None  # only this kind, all of it page by page; None: the best of every kind
     page: int
     pages: int
-    variants: list[Token]  # with and without space or ##, in other cases
+    variants: list[Token]  # the token with and without space or ##, in other cases
     nearest: list[ScoredToken] | None  # by cosine of the centred embeddings, hubs left out; None while not built
     nearest_hubs: Annotated[list[Token], Field(description="Tokens that are near to very many: left out of `nearest`")]
     roles: list[RoleList]
@@ -128,13 +128,13 @@ class TokenView(ViewOfModel):
     not_stored: Annotated[
         tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may list it, too")
     ]
-    missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
+    missing: tuple[int, ...]  # layers that are not built or damaged, and may list the token, too
     totals: Annotated[dict[str, int], Field(description="Of the pairs, by matrix")]
     hub: Annotated[float | None, Field(description="In how many times more lists than usual, if that is very many")]
 
     @property
     def largest_score(self) -> float:
-        """The largest score of all listings, in size."""
+        """Return the largest absolute score of all listings."""
         return max((abs(listing["score"]) for role in self.roles for listing in role.places), default=0.0)
 
     def about(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
     index, token, lens, preset, kind = site.index, at.token, ask.lens, ask.preset, ask.kind
     page, size = site.window(ask.page, site.settings.token_rows)
-    hubs = site.hubs(lens)  # skipped among first tokens
+    hubs = site.hubs(lens)  # hubs are skipped among first tokens
     raw, shape = index.tokens.raw(token), index.shape
     check_lens(index, lens)
     if kind is not None:
@@ -217,7 +217,7 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
 
 
 def _shown_slices(kind: str | None, page: int, size: int | None) -> tuple[slice, slice]:
-    """What is shown of each kind and end, and of each matrix."""
+    """Return which listings of each kind and end, and which pairs of each matrix, are shown."""
     if kind is None and size is not None:
         return slice(0, FIRST_LISTINGS), slice(0, FIRST_PAIRS)
     return page_slice(page, size), page_slice(page, size)
@@ -228,7 +228,7 @@ def role_of(kind: str, end: str) -> Role:
 
 
 def _hub(index: Index, n_layers: int, total: int) -> float | None:
-    """How many times more lists hold a token than would by chance, if it is a hub."""
+    """Return how many times more lists hold a token than would by chance; None if it is no hub."""
     counted = sum(map(index.shape.count, index.stored.counted_kinds))
     usual = n_layers * counted * len(ENDS) * index.manifest.k / index.shape.d_vocab
     return total / usual if total > HUB_FACTOR * usual else None
@@ -285,7 +285,7 @@ def _pair_listings(index: Index, pairs: PairListings, hubs: frozenset[int]) -> l
 
 
 def _nearest(index: Index, token: int) -> tuple[list[ScoredToken], list[Token]] | None:
-    """The nearest tokens; and those that are near to so many that they say nothing of this one."""
+    """Return the nearest tokens, and those left out because they are near to very many others."""
     try:
         neighbours = index.neighbours(token)
     except IndexFault:

@@ -1,5 +1,5 @@
-"""Gives a page its formats: `page` registers its addresses, and PageAnswer turns its view into what was asked for, or
-into 304 where the visitor has it already."""
+"""Give a page its formats: `page` registers its addresses, and PageAnswer turns its view into the format that was asked
+for, or into 304 if the visitor has it already."""
 
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
@@ -32,7 +32,7 @@ VARY = "HX-Request, HX-Request-Type, HX-Target"
 
 
 def header(request: Request, name: bytes) -> str:
-    """The first of this name, which is in lower case; "" if there is none."""
+    """Return the first header of this name, which is in lower case; "" if there is none."""
     for key, value in request.scope["headers"]:
         if key == name:
             return str(value, "latin-1")
@@ -40,7 +40,7 @@ def header(request: Request, name: bytes) -> str:
 
 
 def is_partial(request: Request) -> bool:
-    """htmx swaps a part of the page that is there: only the block `content` is of use."""
+    """Return True if htmx asks for a part of the page only: the block `content`."""
     return header(request, b"hx-request-type") == "partial"
 
 
@@ -49,14 +49,14 @@ def wants_suggestions(request: Request) -> bool:
 
 
 def origin_of(request: Request, settings: Settings) -> str:
-    """scheme://host under which the site is known: as the setting says, else as the visitor asked; "" if that is no
+    """Return the scheme://host of the site: the setting's, else the one that the visitor asked for; "" if that is no
     host."""
     host = header(request, b"host")
     return settings.url or (f"{request.scope['scheme']}://{host}" if HOST.fullmatch(host) else "")
 
 
 def has_etag(request: Request, etag: str) -> bool:
-    """Whether the visitor holds this version already. A `*` says nothing about which one, so it gets the page."""
+    """Return True if the visitor holds this version already. The header `*` names no version, so it gets the page."""
     return etag in header(request, b"if-none-match")
 
 
@@ -75,7 +75,7 @@ class NotModified(Exception):
 
 
 class PageRoute(APIRoute):
-    """Answers a second time where a file of the index was replaced meanwhile: the library then opens it anew."""
+    """Answer a second time if a file of the index was replaced meanwhile: the library then opens it anew."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
@@ -100,7 +100,7 @@ def page(
     live: bool = False,
     name: str = "",
 ) -> Callable[[E], E]:
-    """Registers a route at two addresses: its path for the page, and `path.{format}` for the data of the same view."""
+    """Register a route at two addresses: its path for the page, and `path.{format}` for the data of the same view."""
 
     def register(endpoint: E) -> E:
         page_name = name or endpoint.__name__
@@ -158,11 +158,11 @@ class PageAnswer:
 
     @property
     def model(self) -> str:
-        """The name of the model in the path; "" for a page of the site."""
+        """Return the name of the model in the path; "" for a page of the site."""
         return self.index.manifest.model if self.index else self.request.path_params.get("model", "")
 
     def at(self, address: str, formats: tuple[str, ...] = DATA_FORMATS, also: str = "") -> None:
-        """Names the page by its canonical address. Raises NotModified where the visitor has this version.
+        """Name the page by its canonical address. Raise NotModified if the visitor has this version.
 
         `also` is what the view depends on besides the address and the index."""
         self.address, self._formats = self._with_hubs(address), formats
@@ -171,15 +171,17 @@ class PageAnswer:
             raise NotModified(self._headers())
 
     def hidden_hubs(self, lens: str | None = None) -> frozenset[int]:
-        """The tokens that this page leaves out of its lists of a lens: for views that show only the first few."""
+        """Return the tokens that this page leaves out of its lists of a lens, for views that show only the first
+        few."""
         return hubs_of(self.index, lens) if self.index and self.hubs else frozenset()
 
     def window(self, page: int, size: int) -> tuple[int, int | None]:
-        """Which page of a list, of how many rows: a CSV is the only page, of all rows."""
+        """Return which page of a list to show, and of how many rows: a CSV is one page with all rows."""
         return (1, None) if self.format == "csv" else (page, size)
 
     async def make(self, view: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The view of a list that may be long: all of it, for a CSV, is made in a thread, so that others are served."""
+        """Make the view of a list that may be long. All of it, for a CSV, is made in a thread, so that others are
+        served."""
         return await run_in_threadpool(view, *args, **kwargs) if self.format == "csv" else view(*args, **kwargs)
 
     def show(self, template: str, view: View, error: ShownError | None = None) -> Response:
@@ -225,12 +227,12 @@ class PageAnswer:
 
     def _headers(self) -> dict[str, str]:
         headers = {"cache-control": "no-cache", "etag": self._etag, "vary": VARY}
-        if self.index:  # as long as its build is the same, so are the lists
+        if self.index:  # the lists stay the same as long as the build does
             headers["x-lexiscope-build"] = self.index.manifest.build
         return headers
 
     def _links(self) -> str:
-        """The page's own address and those of its other formats."""
+        """Write the header that links to the page's own address and its other formats."""
         links = [f'<{self.address}>; rel="canonical"']
         for format, address in self._format_addresses().items():
             links.append(f'<{address}>; rel="alternate"; type="{MEDIA_TYPES[format]}"')
@@ -261,30 +263,32 @@ class PageAnswer:
         )
 
     def _make_etag(self, also: str) -> str:
-        """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
+        """Make a strong ETag, which changes whenever the bytes of the answer may change. This reads no list of the
+        index."""
         index_version = self.index.version if self.index else self._state.library.version()
         part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
         compared = self._state.library.comparisons_version()
         labels = self._state.library.labels_version()
         facts = [self._state.version, index_version, compared, labels, self.address, part, also]
         if self.format not in ("json", "csv"):
-            facts.append(self._origin)  # the others hold links that leave the site
+            facts.append(self._origin)  # other formats hold links that leave the site
         if self.format == "html":
             facts += map(" ".join, best_lenses(self._state.library).items())
         return f'"{hashlib.blake2b(chr(10).join(facts).encode(), digest_size=12).hexdigest()}"'
 
 
 def _comparisons(library: Library, model: str | None) -> dict[str, str]:
-    """What the model is compared with, and where."""
+    """Return the models that this one is compared with, and the address of each comparison."""
     cards = [card for card in library.comparisons() if model in (card.a, card.b)]
     return {
         card.b if card.a == model else card.a: link("comparison", card.a, card.b)
-        for card in sorted(cards, key=lambda card: card.a == model)  # where they are compared both ways, its own
+        # If two models are compared both ways, the comparison that starts with this model.
+        for card in sorted(cards, key=lambda card: card.a == model)
     }
 
 
 def _start_of(view: View) -> str | None:
-    """The model in which the home page starts."""
+    """Return the model in which the home page starts."""
     return view.start.model if isinstance(view, HomeView) and view.start else None
 
 
@@ -297,7 +301,7 @@ async def page_of_model(request: Request, index: ServedIndex, hubs: Hubs = None)
 
 
 async def page_of_two(request: Request, library: SiteLibrary, model: ComparedModel, hubs: Hubs = None) -> PageAnswer:
-    """A page of the first model, if it has an index here; the comparison does without."""
+    """Answer a page of two models. The first may have an index here; a comparison does not need one."""
     index: Index | None = None
     with suppress(LexiscopeError):
         index = library.index(model)

@@ -1,5 +1,5 @@
-"""What routes are given: arguments that belong to no page, what the app holds in app.state, and the index of the
-model in the path; and the convertors that paths are made of."""
+"""Give routes their arguments that belong to no page, what the app holds in app.state, and the index of the model in
+the path; declare the convertors that paths are made of."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
@@ -28,7 +28,7 @@ Hubs = Annotated[
 
 
 class _Segment(Convertor[Any]):
-    """What may stand between the slashes of a path, by the expressions that addresses are read with."""
+    """Match what may stand between the slashes of a path, by the regular expressions that addresses are read with."""
 
     def convert(self, value: str) -> Any:
         return value
@@ -42,7 +42,8 @@ for _name, _regex in (SEGMENTS | {"format": "|".join(FIGURE_FORMATS)}).items():
 
 
 def best_lenses(library: Library) -> dict[str, str]:
-    """The models that can be read, and the lens that reads best in each; none while the data folder cannot be read."""
+    """Return the models that can be read, and the lens that reads best in each; none while the data folder cannot be
+    read."""
     try:
         return {card.model: card.best_lens for card in library.cards() if card.n_layers}
     except IndexFault:
@@ -65,7 +66,7 @@ async def live_of(request: Request) -> LiveClient:
 
 
 async def stream_slot(request: Request) -> AsyncIterator[None]:
-    """One of the few streams that may be sent at once."""
+    """Hold one of the few slots for streams while an answer is sent."""
     with request.app.state.streams.slot():
         yield
 
@@ -76,7 +77,8 @@ async def index_of(model: Model, request: Request) -> Index:
 
 
 async def live_of_model(model: Model, request: Request) -> LiveClient:
-    """The client, if a worker answers for the model: also a page that only asks for words says at once if none will."""
+    """Return the client if a worker answers for the model. Otherwise the error comes at once, also on a page that has
+    only a form."""
     live: LiveClient = request.app.state.live
     if not live.serves(model):
         raise LiveOff(live.why_off(model))

@@ -1,5 +1,5 @@
-"""Describes the site in OpenAPI: what answers look like, in which formats, and their errors; and finds an address to
-try for each endpoint, in a model that is served here, for templates/docs.html."""
+"""Describe the site in OpenAPI: what answers look like, in which formats, and their errors. Find an address to try for
+each endpoint, in a model that is served here, for templates/docs.html."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -61,7 +61,7 @@ def _errors(live: bool) -> dict[int, str]:
 
 
 LIVE = "live pages"  # the tag of pages that ask a worker
-ASKED = ("q", "words", "pairs", "text")  # without them a page is a form and no more
+ASKED = ("q", "words", "pairs", "text")  # a page without these arguments is only a form
 
 
 def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -94,7 +94,7 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[s
             if asked["in"] == "path":
                 value = numbers.get(asked["name"], sample)
                 path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, sample))))
-            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # which is a page without them
+            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # these pages need the argument
                 query[asked["name"]] = ",".join(sample) if isinstance(sample, list) else sample
         page = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
         links[each["path"]] = [page, format_address(page, "json")] if "json" in each["formats"] else [page]
@@ -102,7 +102,7 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[s
 
 
 def _first(library: Library, has_head: bool = False) -> Index | None:
-    """The first model of which a layer is ready; with a classification head, if it is to have one."""
+    """Return the first model that has a layer ready and, if `has_head`, a classification head."""
     for card in library.cards():
         try:
             index = library.index(card.model)
@@ -114,7 +114,7 @@ def _first(library: Library, has_head: bool = False) -> Index | None:
 
 
 def _numbers(index: Index) -> dict[str, Any]:
-    """What may stand in the paths: numbers as ranges, of which the example is taken if it is among them."""
+    """Return values for the braces of paths: numbers as ranges, from which the example is taken if it is among them."""
     shape = index.shape
     counts = {"neuron": shape.d_mlp, "head": shape.n_heads, "subhead": shape.d_head, "token": shape.d_vocab}
     counts["direction"] = shape.d_head

@@ -1,5 +1,5 @@
-"""Whatever goes wrong has one shape: {"error": {"status", "title", "detail"}}, or a page that says the same. An
-argument that an address does not take is refused, with the nearest that it takes."""
+"""Give every error one shape: {"error": {"status", "title", "detail"}}, or a page that says the same. Refuse an
+argument that an address does not take, and name the nearest that it takes."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,12 +29,13 @@ from lexiscope.app.urls import FIGURE_FORMATS
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
 
-NEAR = 0.5  # how alike two names must be, from 0 to 1, for one to be taken for the other
-MOST_SHOWN = 60  # characters of a name that is none
+NEAR = 0.5  # how alike two names must be, from 0 to 1, to suggest one for the other
+MOST_SHOWN = 60  # characters of an unknown name that a message shows
 
 
 class UnknownArgument(BadRequest):
-    """`instead` is what was probably meant, by its name; None where nothing is like it."""
+    """An address has an argument that it does not take. `instead` names the one that was probably meant; None if none
+    is similar."""
 
     def __init__(self, message: str, name: str = "", instead: str | None = None) -> None:
         super().__init__(message)
@@ -42,8 +43,8 @@ class UnknownArgument(BadRequest):
 
 
 async def check_arguments(request: Request) -> None:
-    """A dependency of the whole app: what an address takes is in the signature of its route and of what that depends
-    on."""
+    """Refuse unknown arguments; a dependency of the whole app. The known ones are in the signature of the route and of
+    its dependencies."""
     route = request.scope.get("route")
     if request.query_params and isinstance(route, APIRoute):
         known = [field.alias for field in get_flat_params(route.dependant) if field.alias not in request.path_params]
@@ -60,7 +61,7 @@ def check_names(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def corrected_address(request: Request, error: UnknownArgument) -> str:
-    """The address with what was probably meant, or without what it does not take."""
+    """Return the address with the argument that was probably meant, or without the unknown one."""
     arguments = [
         (error.instead if name == error.name else name, value) for name, value in request.query_params.multi_items()
     ]
@@ -69,7 +70,7 @@ def corrected_address(request: Request, error: UnknownArgument) -> str:
 
 
 DATA_ENDINGS = (*(f".{format}" for format in FIGURE_FORMATS), "/-/health", "/-/metrics")
-RETRY_SECONDS = 10  # after which a layer may have been built, or a file of an index put right
+RETRY_SECONDS = 10  # seconds after which a layer may have been built, or a file of an index repaired
 
 logger = logging.getLogger("lexiscope")
 
@@ -113,8 +114,8 @@ def add_error_pages(app: FastAPI) -> None:
 
 
 def shown_error_of(error: LexiscopeError, request: Request) -> ShownError:
-    """What a visitor is told of an error; a fault of an index goes to the log, too. The others do not, because they may
-    quote what a visitor typed."""
+    """Say what a visitor is told of an error. Errors of an index also go to the log; the others do not, because they
+    may quote what a visitor typed."""
     detail, retry_after = str(error), None
     match error:
         case NotBuilt():
@@ -138,7 +139,7 @@ async def error_page(
     headers: Mapping[str, str] | None = None,
     way_out: str | None = None,
 ) -> Response:
-    """`way_out` is an address that would work."""
+    """Answer with an error as a page or as data. `way_out` is an address that would work."""
     error = {"error": {"status": status, "title": title_of(status), "detail": detail}}
     headers = {"cache-control": "no-cache", "vary": "Accept, HX-Request, HX-Request-Type", **(headers or {})}
     if wants_data(request):
@@ -164,12 +165,13 @@ def _page_request(state: State, request: Request) -> PageRequest:
 
 
 def explain(faults: Sequence[Mapping[str, Any]]) -> str:
-    """What pydantic finds wrong with the arguments of an address, in a sentence."""
+    """Explain in a sentence what pydantic finds wrong with the arguments of an address."""
     return "; ".join(f"{fault['loc'][-1]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in faults)
 
 
 def _allowed(request: Request) -> list[str]:
-    """What some route takes at this address: a page that is read may also take a form. HEAD is answered as GET."""
+    """Return the methods that routes take at this address: a page may also take a form by POST. HEAD is answered as
+    GET."""
     methods = [method for method in ("GET", "POST") if _routed({**request.scope, "method": method}, request.app.routes)]
     return ["GET", "HEAD", *methods[1:]] if "GET" in methods else methods
 

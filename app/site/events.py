@@ -1,5 +1,5 @@
-"""Pages whose work tells how far it has come, as server-sent events: `progress` any number of times, then `page` with
-its HTML, or `fault`."""
+"""Send the progress of a page's work as server-sent events: `progress` any number of times, then `page` with its HTML,
+or `fault`."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -24,16 +24,17 @@ from lexiscope.precompute.live.wire.protocol import Progress
 
 @dataclass(frozen=True)
 class Run:
-    """Work under way in the worker. Its first report has arrived: what is wrong from the start is a plain error."""
+    """Hold a worker's job that is under way. Its first report has arrived; an error before it is answered as a plain
+    error."""
 
     first: Any  # Progress, or already the worker's answer
-    reports: AsyncIterator[Any]  # more of them, the answer last
+    reports: AsyncIterator[Any]  # further reports; the last is the answer
     page: Page[Any, Any, Any]
-    view: Callable[[Any], View]  # of the worker's answer
+    view: Callable[[Any], View]  # makes the view from the worker's answer
 
 
 def events_router() -> APIRouter:
-    """The routes `path.events` of the pages that have them."""
+    """Make the routes `path.events` of the pages that have them."""
     router = APIRouter(include_in_schema=False, dependencies=[Depends(stream_slot)])
     for declared in find_pages().values():
         if declared.has_events:

@@ -1,4 +1,4 @@
-"""A limit on how many streamed answers run at once."""
+"""Limit how many streamed answers run at once."""
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,8 @@ STREAM_RETRY_SECONDS = 5
 
 
 class StreamLimit:
-    """Bound how many streamed answers run at once: a slow reader of one holds its memory for as long as it likes."""
+    """Limit how many streamed answers run at once, because a slow reader of one holds its memory for as long as it
+    likes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

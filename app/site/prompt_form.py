@@ -1,4 +1,4 @@
-"""The form of a prompt: a text that is too long for an address as it is goes by POST, and gets an address."""
+"""Handle the form of a prompt: a text that is too long for an address as it is comes by POST, and gets an address."""
 
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
@@ -31,7 +31,8 @@ async def post_prompt(request: Request, index: ServedIndex, settings: SiteSettin
 
 
 async def _form_arguments(request: Request) -> PromptQuery:
-    """A byte that is no text becomes a mark. The position is that of another text: this one is read from its end."""
+    """Read the form. A byte that is no text becomes a replacement character. The position is left out, because it
+    belongs to the text before: a new text is read from its end."""
     try:
         body = await request.body()
     except ClientDisconnect:

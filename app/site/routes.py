@@ -1,4 +1,4 @@
-"""Makes routes from pages: each page of app/pages gets its two addresses, its formats and its 304."""
+"""Make routes from pages: each page of app/pages gets its two addresses, its formats and its 304."""
 
 from collections.abc import Coroutine, Generator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def page_router() -> APIRouter:
 
 
 def endpoint(declared: Page[Any, Any, Any]) -> Any:
-    """The function that FastAPI calls for a page."""
+    """Make the function that FastAPI calls for a page."""
 
     async def answer_page(answer: PageAnswer, live: LiveClient, at: Any, ask: Any) -> Response:
         site, ask = begin(declared, answer, live, at, ask)
@@ -59,7 +59,7 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
 
 
 def parameters(declared: Page[Any, Any, Any]) -> dict[str, Any]:
-    """What FastAPI gives the function of a page, by name."""
+    """Return what FastAPI gives the function of a page, by name."""
     return {
         "answer": ANSWERS[declared.of],
         "live": LiveOfModel if declared.is_live else AnyLive,
@@ -71,8 +71,8 @@ def parameters(declared: Page[Any, Any, Any]) -> dict[str, Any]:
 def begin(
     declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, at: Any, ask: Any, format: str = ""
 ) -> tuple[Site, Any]:
-    """Say what is asked for, and return what its function may read, and the arguments with their lens. Raises
-    NotModified where the visitor has the page."""
+    """Tell the answer what is asked for. Return the Site that the page's function reads, and the arguments with their
+    lens. Raise NotModified if the visitor has the page."""
     state = answer.request.app.state
     common: dict[str, Any] = {
         "library": state.library,
@@ -105,7 +105,7 @@ async def with_answers(
     answers: list[Any] = []
     try:
         asks: Any = declared.asks(site, at, ask)
-        computes = isinstance(asks, Generator)  # between answers, and reads files for it
+        computes = isinstance(asks, Generator)  # a generator computes between answers, and reads files for it
         asks, answer = asks if computes else (asked for asked in asks), None
         while (asked := await run_in_threadpool(_next, asks, answer) if computes else _next(asks, answer)) is not None:
             model, of_model = asked if isinstance(asked, tuple) else (request.path_params["model"], asked)
@@ -119,7 +119,7 @@ async def with_answers(
 
 
 def _next(asks: Generator[Any, Any, None], answer: Any) -> Any:
-    """The next ask, after the answer to the one before; None after the last."""
+    """Send an answer to the generator and return its next ask; None after the last."""
     try:
         return asks.send(answer)
     except StopIteration:
@@ -127,7 +127,7 @@ def _next(asks: Generator[Any, Any, None], answer: Any) -> Any:
 
 
 def make(declared: Page[Any, Any, Any], site: Site, at: Any, ask: Any) -> Coroutine[Any, Any, Any]:
-    """Make the view: in a thread if it reads much, as all of a list does, which a CSV has."""
+    """Make the view: in a thread if it reads much, or if it is a CSV, which holds all of a list."""
 
     async def here() -> Any:
         return declared.make(site, at, ask)

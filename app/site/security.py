@@ -1,4 +1,4 @@
-"""Security headers on every answer, a check of addresses before any route sees them, and HEAD answered as GET."""
+"""Set security headers on every answer, check addresses before any route sees them, and answer HEAD as GET."""
 
 from urllib.parse import unquote_to_bytes
 
@@ -53,7 +53,7 @@ class AddressCheck:
 
 
 def address_error(scope: Scope, limit: int) -> tuple[int, str] | None:
-    """Return the status and the detail of what is wrong with a request's address; None if nothing is."""
+    """Return the status and the detail of an error in a request's address; None if there is none."""
     path: bytes = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
     query: bytes = scope["query_string"]
     length = len(path) + len(query)
@@ -88,7 +88,7 @@ class HeadAsGet:
             if ended:
                 return
             if message["type"] == "http.response.body":
-                ended = True  # the app, if it streams a long body, learns that nobody reads on
+                ended = True  # tells an app that streams a long body that nobody reads on
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
 

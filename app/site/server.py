@@ -1,4 +1,4 @@
-"""Put the explorer together: create_app(settings) returns the whole of it, an ASGI app."""
+"""Put the explorer together: create_app(settings) returns all of it as an ASGI app."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -39,18 +39,18 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 def app_without_routes(settings: Settings) -> FastAPI:
-    """Make the app with what all routes share in app.state, from which app/site/dependencies.py gives it to them."""
+    """Make the app, with what all routes share in app.state; app/site/dependencies.py gives it to them."""
     app = FastAPI(
         title="Lexiscope",
         version=program_version(),
         description=DESCRIPTION,
         lifespan=_lifespan,
         dependencies=[Depends(check_arguments)],
-        openapi_url=None,  # a route of ours, which checks its arguments
+        openapi_url=None,  # our own route checks its arguments
         docs_url=None,  # /docs is a page of our own, without script
         redoc_url=None,
-        redirect_slashes=False,  # it would go to whatever host the visitor names
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has ours
+        redirect_slashes=False,  # a redirect would go to any host that the visitor names
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has our own
     )
     app.state.settings = settings
     app.state.library = Library(settings.data, settings.refresh, is_reserved)
@@ -58,7 +58,7 @@ def app_without_routes(settings: Settings) -> FastAPI:
     app.state.assets = load_assets(folder("static"))
     app.state.renderer = Renderer({name: asset.url for name, asset in app.state.assets.items()})
     app.state.metrics = Metrics()
-    app.state.streams = StreamLimit(settings.streams)  # of CSV and events
+    app.state.streams = StreamLimit(settings.streams)  # streams of CSV and events
     app.state.version = _version(app)
     add_error_pages(app)
     return app
@@ -89,7 +89,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _version(app: FastAPI) -> str:
-    """Return what changes with the program, its templates, its static files and its settings: every ETag holds it."""
+    """Return a text that changes with the program, its templates, its static files and its settings: every ETag holds
+    it."""
     facts = [program_version(), fingerprint(folder("templates")), app.state.settings.model_dump_json()]
     facts += [asset.url for asset in app.state.assets.values()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

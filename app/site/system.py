@@ -1,4 +1,4 @@
-"""Addresses that are not about parameters: health, settings, metrics, help, documentation, static files, chance."""
+"""Answer addresses that are not about parameters: health, settings, metrics, help, documentation, static files."""
 
 from typing import Any
 
@@ -96,7 +96,8 @@ async def favicon_svg(request: Request) -> Response:
 
 
 def _page(request: Request, template: str, view: Any, data: str | None = None) -> Response:
-    """A page that is the same for everybody until the server starts anew; `data` is the address of its JSON."""
+    """Answer with a page that is the same for everybody until the server restarts; `data` is the address of its
+    JSON."""
     state, path = request.app.state, request.url.path
     formats, link = {}, f'<{path}>; rel="canonical"'
     if data:
@@ -108,7 +109,7 @@ def _page(request: Request, template: str, view: Any, data: str | None = None) -
 
 
 def _file(request: Request, *names: str, version: str = "") -> Response:
-    """The first of these files that is there; what a version is asked of does not change."""
+    """Answer with the first of these files that exists. A file that is asked for with its version never changes."""
     assets = request.app.state.assets
     asset = next((assets[name] for name in names if name in assets), None)
     if asset is None:

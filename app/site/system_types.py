@@ -1,4 +1,4 @@
-"""The shapes of what the server says about itself: health, settings, errors."""
+"""Declare the shapes of what the server says about itself: health, settings, errors."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,23 +9,23 @@ class ModelHealth:
     model: str
     layers_ready: int
     n_layers: int
-    faults: tuple[str, ...]  # what is wrong with it, for people
+    faults: tuple[str, ...]  # errors of the model's index, for people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthView:
     status: Literal["ok"]
     models: tuple[ModelHealth, ...]
-    labels: tuple[str, ...]  # what is wrong with files of labels, for people
-    # By model: ready, loading or down. Of a worker elsewhere, how the last ask of it ended: ready, down, timed out, or
-    # refused for its token; unchecked before the first one.
+    labels: tuple[str, ...]  # errors in files of labels, for people
+    # Workers by model: ready, loading or down. For a worker elsewhere it is the result of the last ask: ready, down,
+    # timed out, or refused because of its token; unchecked before the first ask.
     workers: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
     name: str
-    variable: str  # in the environment
+    variable: str  # the name in the environment
     value: Any
     default: Any
     description: str

@@ -1,4 +1,5 @@
-"""The folder that a build writes to: what it holds already, which of it counts, and how a rebuild takes its place."""
+"""Manage the folder that a build writes to: what it holds already, which of it counts, and how a rebuild takes its
+place."""
 
 import contextlib
 import shutil
@@ -16,14 +17,14 @@ from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest, r
 from lexiscope.precompute.index.manifest_entries import FileEntry
 from lexiscope.precompute.index.tokens import whole_words
 
-NEXT = "manifest.next.json"  # lists the files of a rebuild; gone when it has taken the index's place
-ARRIVING = ".arriving"  # a folder: what `lexiscope pull` has not verified yet
+NEXT = "manifest.next.json"  # lists the files of a rebuild; removed when the rebuild has taken the index's place
+ARRIVING = ".arriving"  # a folder with files that `lexiscope pull` has not verified yet
 
 
 @dataclass(frozen=True)
 class BuildFolder:
     folder: Path
-    manifest_name: str  # of the manifest that the build writes: MANIFEST, or NEXT beside it
+    manifest_name: str  # the name of the manifest that the build writes: MANIFEST, or NEXT beside it
     tokenizer: Path
 
     def check(self) -> None:
@@ -102,7 +103,7 @@ def read_build_state(
     """Return `new` with the files that need not be made, and the name that its manifest is to have."""
     if force:
         return _rebuild_state(folder, new, current, wanted), NEXT
-    if current and current.build != new.build and not current.shards:  # nothing that anybody waited for
+    if current and current.build != new.build and not current.shards:  # no layer is lost
         return new.with_changes(generation=current.generation + 1), MANIFEST
     if current is None:
         return _with_unlisted(folder, new, all_pieces(new)), MANIFEST
@@ -142,7 +143,7 @@ def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
     try:
         tokens = open_vocabulary(folder / manifest.vocabulary.file, manifest).tokens
         shards = [open_shard(folder / entry.file, manifest, layer) for layer, entry in manifest.shards.items()]
-    except IndexFault:  # of a layer that was not asked for
+    except IndexFault:  # in a layer that was not asked for
         return manifest
     return manifest.with_changes(reads_best=lens_that_reads_best(shards, manifest.stored, whole_words([*tokens])))
 
@@ -152,7 +153,8 @@ def _rebuild_state(folder: Path, new: Manifest, current: Manifest | None, wanted
     generation = current.generation + 1 if current else new.generation
     rebuilt = _load_rebuilt(folder)
     if rebuilt and rebuilt.build == new.build and rebuilt.generation in (generation - 1, generation):
-        generation = rebuilt.generation  # that of the index itself if it was killed after taking its place
+        # The generation of the index itself, if the rebuild was killed after taking its place.
+        generation = rebuilt.generation
         own = {piece: entry for piece, entry in rebuilt.entries().items() if _is_of(piece, entry, generation)}
         new = new.with_changes(embedding_change=rebuilt.embedding_change).with_entries(own)
     state = _without_broken(folder, new.with_changes(generation=generation), all_pieces(new))
@@ -169,8 +171,8 @@ def _is_of(piece: Piece, entry: FileEntry, generation: int) -> bool:
 
 
 def _without_broken(folder: Path, manifest: Manifest, pieces: Collection[Piece]) -> Manifest:
-    """Forget those of these pieces, and of what all layers share, whose files cannot be used: they are made again.
-    Parts that are not known here are left alone."""
+    """Remove from the manifest those of these pieces, and of what all layers share, whose files cannot be used: they
+    are made again. Parts that are not known here are left alone."""
 
     def is_whole(piece: Piece, entry: FileEntry) -> bool:
         looked_at = piece.is_known(entry.file) and (piece.layer is None or piece in pieces)
@@ -180,8 +182,8 @@ def _without_broken(folder: Path, manifest: Manifest, pieces: Collection[Piece])
 
 
 def _with_unlisted(folder: Path, manifest: Manifest, pieces: Collection[Piece]) -> Manifest:
-    """List files that are whole but were not listed when the build was killed, or that another machine made. That of a
-    classification head is made again: its entry holds more than its file tells."""
+    """List files that are whole but were not listed when the build was killed, or that another machine made. The file
+    of a classification head is made again, because its entry holds more than the file tells."""
     found: dict[Piece, FileEntry] = {}
     for piece in pieces:
         path = folder / piece.file(manifest.generation)
@@ -193,10 +195,10 @@ def _with_unlisted(folder: Path, manifest: Manifest, pieces: Collection[Piece]) 
 
 
 def _usable_bytes(path: Path, manifest: Manifest, piece: Piece) -> int | None:
-    """Return the length of a file that the index can use, by all that opening it tells; `verify` checks sums."""
+    """Return the length of a file that the index can use, judged by opening it; `verify` compares checksums."""
     try:
         return check_piece(path, manifest, piece)
-    except ShardDamaged:  # and not NewerFormat: what a newer version wrote is not ours to replace
+    except ShardDamaged:  # a NewerFormat passes, because a file of a newer version is not ours to replace
         return None
 
 
@@ -215,7 +217,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _difference(current: Manifest, new: Manifest) -> str:
-    """Return the first thing that tells two builds apart: what a user chose goes before what follows from it."""
+    """Return the first difference between two builds: what a user chose goes before what follows from it."""
     before, after = _identity(current), _identity(new)
     name = next(name for name in before if before[name] != after[name])
     return f"its {name} is {_short(before[name])}, not {_short(after[name])}"

@@ -1,4 +1,4 @@
-"""Makes the arrays of a classification head: the lists of its vectors, which read the stream and belong to no layer."""
+"""Make the arrays of a classification head: the lists of its vectors, which read the stream and belong to no layer."""
 
 from itertools import product
 
@@ -14,7 +14,7 @@ from lexiscope.precompute.weights.classifier_head import ClassifierHead
 
 
 def make_classifier(context: BuildContext, head: ClassifierHead) -> Arrays:
-    """No token is a hub: two labels have too few lists to tell."""
+    """Make the arrays. No token counts as a hub, because two labels have too few lists to tell."""
     stored, projector = context.stored, context.projectors["reads"]
     no_hubs = np.zeros(stored.shape.d_vocab, np.bool_)
     arrays: Arrays = {}

@@ -1,5 +1,5 @@
-"""Estimates what a build will take: bytes by the layout, memory, and time by what its first pieces of work took; and
-what would make it smaller."""
+"""Estimate what a build will take: bytes by the layout, memory, and time by the first pieces of work; and say what
+would make it smaller."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,19 +11,19 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.project.vectors import BLOCK_SCORES
 
-LONG, LARGE = 3600, 20e9  # seconds, bytes: from here on a build says what would make it smaller
-BASE_MEMORY = 400 << 20  # of Python, torch and the kernels
-PRODUCT_SHARE = 0.7  # of what a vector takes: one more product with the vocabulary tells the sign of a direction
-FACTORS_IN_MEMORY = 12  # of a search: the factors of a head, sorted, balanced, in bytes
+LONG, LARGE = 3600, 20e9  # seconds and bytes: beyond either, a build says what would make it smaller
+BASE_MEMORY = 400 << 20  # bytes that Python, torch and the kernels take
+PRODUCT_SHARE = 0.7  # of the time of a vector: one more product with the vocabulary finds the sign of a direction
+FACTORS_IN_MEMORY = 12  # how many times a search holds the factors of a head: sorted, balanced, as bytes
 
 
 @dataclass(frozen=True)
 class Work:
     stored: Stored
-    layers: int  # to be made
+    layers: int  # layers to make
     neighbours: bool  # whether the nearest tokens are to be made, too
     workers: int  # threads
-    unchanged: int = 0  # of these layers, those of a difference in which nothing changed: they take next to no time
+    unchanged: int = 0  # how many of these layers did not change in a difference: they take next to no time
     stats: int = 0  # layers whose moments are to be made, which takes little time beside their lists
 
     def n_bytes(self) -> int:
@@ -32,7 +32,8 @@ class Work:
         return self.layers * shard_size(self.stored)[0] + self.stats * layout_bytes(stats_layout(self.stored)) + nearest
 
     def memory(self) -> int:
-        """Return bytes, roughly: the vocabulary, and either its second matrix as it is read or what a layer needs."""
+        """Return an estimate in bytes: the vocabulary, and either its second matrix while it is read or what a layer
+        needs."""
         shape, vocabulary = self.stored.shape, 4 * self.stored.shape.d_vocab * self.stored.shape.d_model
         largest = 4 * shape.d_model * max(map(shape.count, self.stored.kinds))
         layer = 3 * largest + 2 * shard_size(self.stored)[0] + self.workers * 2 * 4 * BLOCK_SCORES
@@ -58,14 +59,14 @@ class Work:
 
 
 def size_text(work: Work) -> str:
-    """Say what is known before any work is done."""
+    """Say how large a build will be, before any work is done."""
     return (
         f"up to {file_size(work.n_bytes())} on disk, and about {file_size(work.memory())} of memory while it is built"
     )
 
 
 def time_text(work: Work, costs: Costs, where: str = "on this machine") -> str:
-    """Say what the first pieces of work tell."""
+    """Say how long a build will take, from the costs of its first pieces of work."""
     text = f"it will take about {duration(work.seconds(costs))} {where}"
     if work.stored.pairs:
         vectors, pairs = work.vector_seconds(costs), work.pair_seconds(costs)
@@ -81,7 +82,7 @@ def time_text(work: Work, costs: Costs, where: str = "on this machine") -> str:
 
 
 def smaller(work: Work) -> Iterator[tuple[str, Work]]:
-    """Yield options that would leave something out, and what would be left to do."""
+    """Yield options that would leave something out, and the work that would remain."""
     stored = work.stored
     if stored.pairs:
         yield "--pairs 0", replace(work, stored=replace(stored, pairs=0))

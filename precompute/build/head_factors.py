@@ -1,5 +1,5 @@
-"""The matrices of a layer's heads, each as two factors that are never multiplied out: of one model, or of a difference
-of two."""
+"""Hold the matrices of a layer's heads, each as two factors that are never multiplied out: of one model, or of a
+difference of two."""
 
 import math
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ Factors = tuple[Float32 | Float64, Float32 | Float64]  # (d_model, d) each: the 
 
 @dataclass(frozen=True)
 class HeadFactors:
-    """The vectors that the matrices of a layer's heads are made of."""
+    """Hold the vectors that the matrices of a layer's heads are made of."""
 
     shape: Shape
-    own: Vectors  # of a difference, the tuned model's
-    base: Vectors | None  # of a difference, the base's
+    own: Vectors  # vectors of the model; of a difference, the tuned model's
+    base: Vectors | None  # vectors of the base of a difference
 
     @classmethod
     def read(cls, model: Parameters, layer: int) -> "HeadFactors":
@@ -34,7 +34,7 @@ class HeadFactors:
         return cls(model.shape, own, base[0] if base else None)
 
     def vectors(self, kind: str) -> torch.Tensor:
-        """(count, d_model)"""
+        """Return the vectors of a kind, (count, d_model)."""
         return self.own[kind] - self.base[kind] if self.base else self.own[kind]
 
     def of_head(self, matrix: str, head: int) -> Factors:
@@ -42,7 +42,7 @@ class HeadFactors:
         return subtracted(own, self._of_head(self.base, matrix, head)) if self.base else own
 
     def norms(self) -> dict[str, NDArray[Any]]:
-        """Of a difference, by the names of FORMAT.md: how large the heads' matrices are, and the base's."""
+        """Return the norms of the heads' matrices of a difference, and the base's, by the names of FORMAT.md."""
         if not self.base:
             return {}
         norms: dict[str, NDArray[Any]] = {}
@@ -63,19 +63,19 @@ class HeadFactors:
 
 
 def head_matrix(factors: HeadFactors, matrix: str, head: int, source: Embedding, target: Embedding) -> Matrix:
-    """A head's vo or qk; only this head's vectors are multiplied with the vocabulary."""
+    """Return a head's vo or qk; only this head's vectors are multiplied with the vocabulary."""
     W_left, W_right = factors.of_head(matrix, head)
     return Matrix(source, target, W_left, W_right, _product(W_left, source), _product(W_right, target))
 
 
 def frobenius_norm(factors: Factors) -> float:
-    """|left rightᵀ|, from two matrices (d, d): the sum of the products of leftᵀ left with rightᵀ right."""
+    """Compute |left rightᵀ| from two matrices (d, d): the sum of the products of leftᵀ left with rightᵀ right."""
     left, right = (torch.from_numpy(factor).double() for factor in factors)
     square = float(((left.T @ left) * (right.T @ right)).sum())
     return math.sqrt(max(0.0, square))
 
 
 def _product(W: Float32 | Float64, embedding: Embedding) -> torch.Tensor:
-    """(d, d_vocab): the columns of W (d_model, d) times the vocabulary, in float32."""
+    """Multiply the columns of W (d_model, d) with the vocabulary, in float32: (d, d_vocab)."""
     rows = torch.from_numpy(np.ascontiguousarray(W.T, np.float32))
     return rows.to(embedding.on_device.device) @ embedding.on_device.T

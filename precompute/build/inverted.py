@@ -1,4 +1,4 @@
-"""Turns lists around: from a token to the vectors and head pairs that list it, best rank first."""
+"""Invert lists: from a token to the vectors and head pairs that list it, best rank first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def invert_lists(ids: Sequence[Array], d_vocab: int, listed: NDArray[np.bool_] | None = None) -> dict[str, Array]:
-    """The `inverted.*` arrays from the `{kind}.ids` (n, L, E, k) of all kinds, in the order of Shape.kinds; of all
+    """Make the `inverted.*` arrays from the `{kind}.ids` (n, L, E, k) of all kinds, in the order of Shape.kinds; of all
     vectors, or of those that are `listed` (n_vectors,)."""
     n_vectors = sum(len(kind) for kind in ids)
     _, n_lenses, n_ends, k = ids[0].shape
@@ -39,7 +39,8 @@ def invert_lists(ids: Sequence[Array], d_vocab: int, listed: NDArray[np.bool_] |
 
 
 def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab: int) -> dict[str, Array]:
-    """The `paired.*` arrays from the ids (n_heads, L, P, E, pairs, 2) and counts (n_heads, L, P, E) of vo and qk."""
+    """Make the `paired.*` arrays from the ids (n_heads, L, P, E, pairs, 2) and counts (n_heads, L, P, E) of vo and
+    qk."""
     both = np.stack([ids[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E, pairs, 2)
     valid = np.stack([counts[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E)
     n_heads, n_matrices, n_lenses, n_presets, n_ends, n_pairs, n_sides = both.shape
@@ -60,7 +61,8 @@ def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab:
 
 
 def _by_token(tokens: Array, d_vocab: int, start: int) -> tuple[NDArray[np.intp], Array]:
-    """Positions sorted by the token that stands there, else as they were; and where each token's slice begins."""
+    """Sort positions by the token that stands there, keeping the order of equal ones; return them, and where each
+    token's slice begins."""
     order = np.argsort(tokens, kind="stable")  # on uint16 a radix sort
     counts = np.bincount(tokens, minlength=d_vocab)
     if len(counts) > d_vocab:

@@ -1,4 +1,4 @@
-"""Builds a model's index on this machine, one missing piece after the other; cluster/ builds many on many machines."""
+"""Build a model's index on this machine, one missing piece after the other; cluster/ builds many on many machines."""
 
 import os
 from concurrent.futures import Executor
@@ -60,7 +60,7 @@ def _make(prepared: PreparedBuild, device: torch.device, pool: Executor, progres
 
 
 def _beside_layers(task: Task) -> str:
-    """Return what is said of work that does not count as a layer; "" of a layer, and of what takes no time."""
+    """Return the message about work that does not count as a layer; "" for a layer, and for work that takes no time."""
     match task[0].part:
         case "vocabulary" | "classifier" | "lists":
             return ""

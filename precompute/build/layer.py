@@ -1,8 +1,7 @@
-"""Makes the lists of one layer, and on the way their moments: a pure function of weights, layer and options.
+"""Make the lists of one layer, and on the way their moments: a pure function of weights, layer and options.
 
 Everything on the CPU runs in single-threaded pieces on a pool of threads, so that no two thread pools get in each
-other's way; on another device products and proposals run there.
-"""
+other's way; on another device products and proposals run there."""
 
 import statistics
 import time
@@ -42,15 +41,15 @@ Searches = dict[tuple[str, int, str], Future[Search]]  # by matrix, head and len
 Step = Callable[[float], None]  # told the share of a layer's work that was done since the last call
 T = TypeVar("T")
 
-PAIR_SHARE = 0.75  # of a layer's work, for the progress bar only
-MEASURED_HEADS = 2  # whose searches come first and tell how long all will take
-MEASURED_BLOCKS = 4  # of the first kind of vectors, likewise
+PAIR_SHARE = 0.75  # share of pairs in a layer's work, for the progress bar only
+MEASURED_HEADS = 2  # heads that are searched first, to tell how long all will take
+MEASURED_BLOCKS = 4  # blocks of the first kind of vectors that are measured likewise
 NORMS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What the first pieces of work took, each on one thread of the pool."""
+    """Hold how long the first pieces of work took, each on one thread of the pool."""
 
     vector: float  # seconds per vector
     searches: dict[str, float]  # seconds per search of a head's matrix, by lens
@@ -58,10 +57,10 @@ class Costs:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What the layers of a model share while they are built."""
+    """Hold what the layers of a model share while they are built."""
 
     model: Parameters
-    tokens: list[bytes]  # of the whole vocabulary
+    tokens: list[bytes]  # the whole vocabulary
     stored: Stored
     masks: Masks
     projectors: dict[str, Projector]  # by side; their lists have DEPTH entries or more
@@ -103,7 +102,7 @@ def make_layer(
     stats: bool = False,
 ) -> Arrays:
     """Make the arrays of the part `lists`, as FORMAT.md lists them, and of `stats`, if wanted: both need the products
-    of all vectors with the vocabulary. `measured` is told early what first pieces of work took."""
+    of all vectors with the vocabulary. `measured` is called early with the costs of the first pieces of work."""
     model, stored, n_heads = context.model, context.stored, context.model.shape.n_heads
     factors = HeadFactors.read(model, layer) if stored.pairs or stored.difference else None
     searches = _start_searches(context, factors, range(n_heads)[:MEASURED_HEADS])
@@ -137,7 +136,7 @@ def make_layer(
             if searches:
                 stepped = MEASURED_HEADS
                 step(PAIR_SHARE * min(MEASURED_HEADS, n_heads) / n_heads)
-        del V  # the vectors of two kinds are in memory, not those of all
+        del V  # so that the vectors of two kinds are in memory, not those of all
         if before:
             finish(*before)
         before = kind, pending
@@ -160,7 +159,7 @@ def make_layer(
 
 
 def make_stats(context: BuildContext, layer: int, step: Step = lambda _: None) -> Arrays:
-    """Make the arrays of the part `stats` alone, for lists that are there."""
+    """Make the arrays of the part `stats` alone, for lists that are built already."""
     arrays: Arrays = {}
     for kind in context.stored.kinds:
         V, projector = context.model.vectors(layer, kind), context.projectors[SIDES[kind]]
@@ -191,14 +190,14 @@ def see_moments(context: BuildContext, kind: str, changed: Changed, arrays: Arra
 
 
 def _compile(projector: Projector, V: torch.Tensor) -> None:
-    """Makes a list, so that the next ones take as long as any other."""
+    """Make a list once, so that compiling does not count in the time of the next ones."""
     ids, scores = np.empty((len(V), 2, 2, projector.k), np.uint32), np.empty((len(V), 2, 2, projector.k), np.float32)
     vectors = V.to(projector.embedding.on_device.device)
     projector.select(vectors, vectors @ projector.embedding.on_device.T, ids, scores)
 
 
 def _costs(pending: PendingLists, searches: Searches) -> Costs:
-    """Medians: a search may be the first to need some kernel, and wait for it to be compiled."""
+    """Return medians of the measured times, because the first search may wait for a kernel to be compiled."""
     vectors = statistics.median(block.result() for block in pending.blocks[:MEASURED_BLOCKS])
     by_lens: dict[str, list[float]] = {}
     for (_, _, lens), search in searches.items():
@@ -207,7 +206,7 @@ def _costs(pending: PendingLists, searches: Searches) -> Costs:
 
 
 def of_lenses(lists: Lists, stored: Stored) -> Lists:
-    """Those of the lenses that are stored."""
+    """Return the lists of the lenses that are stored."""
     if stored.lenses == LENSES:
         return lists
     lenses = [LENSES.index(lens) for lens in stored.lenses]
@@ -215,7 +214,7 @@ def of_lenses(lists: Lists, stored: Stored) -> Lists:
 
 
 def norms_of(V: torch.Tensor) -> NDArray[np.float32]:
-    """(n,) of the vectors V (n, d_model), in float64 and then rounded."""
+    """Return the norms (n,) of the vectors V (n, d_model), computed in float64 and then rounded."""
     blocks = (V[start : start + NORMS_AT_ONCE].numpy() for start in range(0, len(V), NORMS_AT_ONCE))
     norms = [np.linalg.norm(block.astype(np.float64), axis=1) for block in blocks]
     return np.concatenate(norms).astype(np.float32)
@@ -231,7 +230,7 @@ def _start_coherences(context: BuildContext, lists: dict[str, Lists], hub_mask: 
 
 
 def _start_searches(context: BuildContext, factors: HeadFactors | None, heads: Iterable[int]) -> Searches:
-    """All heads at once, so that no processor waits for the last one of a kind."""
+    """Start the searches of all heads at once, so that no processor waits for the last one of a kind."""
     stored, searches = context.stored, Searches()
     if not factors:
         return searches
@@ -250,7 +249,8 @@ def _search(context: BuildContext, matrix: Callable[[], Matrix], lens: str) -> S
 
 
 def _once(make: Callable[[], T]) -> Callable[[], T]:
-    """What `make` gives, made when it is first asked for, and gone when nobody can ask any more."""
+    """Return a function that calls `make` when it is first called, and returns the same value from then on. The value
+    goes with the function."""
     made: list[T] = []
     lock = Lock()
 
@@ -280,7 +280,7 @@ def _list_arrays(
 
 
 def similarity_arrays(stored: Stored, ids: Mapping[str, NDArray[np.integer]]) -> Arrays:
-    """Similarities of neurons and subheads, from the lists (n, L, E, DEPTH or more) of all kinds."""
+    """Compute similarities of neurons and subheads, from the lists (n, L, E, DEPTH or more) of all kinds."""
     arrays: Arrays = {}
     for name in stored.compared:
         first, second = (ids[kind][stored.shape.rows(kind), :, :, :DEPTH] for kind in COMPARED[name])
@@ -303,7 +303,8 @@ def _inverted_arrays(stored: Stored, arrays: Arrays, changed: Mapping[str, Chang
 def _pair_arrays(
     context: BuildContext, name: str, searches: Searches, hub_mask: NDArray[np.bool_], step: Step, stepped: int
 ) -> Arrays:
-    """Of the first heads, `stepped` of them, the work is known to be done already."""
+    """Make the arrays of a matrix's pairs from its searches. The work of the first `stepped` heads has been counted
+    already."""
     shape, lenses, n = context.model.shape, context.stored.lenses, context.stored.pairs
     sizes = (shape.n_heads, len(lenses), len(PRESETS), len(ENDS))
     arrays: Arrays = {

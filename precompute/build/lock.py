@@ -1,4 +1,4 @@
-"""One builder at a time for an index: a lock that the system lets go when its holder dies, however it dies."""
+"""Allow one builder at a time for an index: a lock that the system releases when its holder dies, however it dies."""
 
 import contextlib
 import os
@@ -11,7 +11,8 @@ from filelock import FileLock, Timeout
 
 from lexiscope.precompute.errors import BuildError, BuildRunning
 
-LOCK = ".lock"  # holds its holder's pid; empty while nobody builds, and never removed: another may be waiting on it
+# Holds the pid of its holder; empty while nobody builds, and never removed: another builder may be waiting on it.
+LOCK = ".lock"
 
 
 @contextmanager
@@ -37,7 +38,8 @@ def build_lock(folder: Path) -> Iterator[None]:
 
 
 def _prepare(path: Path) -> None:
-    """Make the folder; BuildError for a lock that is no file: a link might lead to one of somebody else."""
+    """Make the folder; raise BuildError if the lock is no plain file, because a link might lead to somebody else's
+    file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         is_regular = not os.path.lexists(path) or stat.S_ISREG(path.lstat().st_mode)
@@ -55,6 +57,6 @@ def _holder(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """A full disk, or a folder that was removed meanwhile, is no reason to stop here."""
+    """Write the text; ignore a full disk, or a folder that was removed meanwhile."""
     with contextlib.suppress(OSError):
         path.write_text(text)

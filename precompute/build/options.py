@@ -1,4 +1,4 @@
-"""What a user may choose of a build, and the manifest that identifies what comes of it."""
+"""Say what a user may choose of a build, and make the manifest that identifies the result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,16 +14,16 @@ from lexiscope.precompute.index.manifest_entries import Minus
 from lexiscope.precompute.shape import LENSES, SIDES
 from lexiscope.precompute.weights.difference import Difference, Parameters
 
-K, PAIRS = 100, 500  # of a new index, unless something else is asked for
+K, PAIRS = 100, 500  # lengths of lists of a new index, unless others are asked for
 LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is made
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    k: int | None = None  # None: as the index has it, else K
-    pairs: int | None = None  # likewise; 0: none
-    kinds: tuple[str, ...] | None = None  # None: as the index has them, else all
-    lenses: tuple[str, ...] | None = None  # likewise
+    k: int | None = None  # None: as in the index that is there, else K
+    pairs: int | None = None  # None: as in the index that is there, else PAIRS; 0: none
+    kinds: tuple[str, ...] | None = None  # None: as in the index that is there, else all
+    lenses: tuple[str, ...] | None = None  # None: as in the index that is there, else all
     layers: tuple[int, ...] | None = None  # None: all
     force: bool = False
     device: str = "auto"
@@ -80,13 +80,14 @@ def minus_of(difference: Difference) -> Minus:
 
 
 def as_built(options: BuildOptions, current: Manifest | None, old: Mapping[str, Any]) -> BuildOptions:
-    """Return the options; what they leave open is as in the index that is there, in this format or an older one."""
+    """Return the options; what they leave open is taken from the index that is there, in this format or an older
+    one."""
     built: dict[str, Any] = {}
     if current:
         stored = current.stored
         built = {"k": stored.k, "pairs": stored.pairs, "kinds": stored.kinds, "lenses": stored.lenses}
         if options.force and options.layers is None and current.kinds is None:
-            del built["kinds"]  # nobody chose them: an index that is built anew has directions, too
+            del built["kinds"]  # nobody chose these kinds: an index that is built anew has directions, too
     else:
         built = {name: old[name] for name in ("k", "pairs") if type(old.get(name)) is int and old[name] >= 0}
         for name, known in (("kinds", SIDES), ("lenses", LENSES)):

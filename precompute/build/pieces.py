@@ -1,5 +1,5 @@
-"""The pieces of an index that a build makes: what all layers share, a classification head, the nearest tokens of every
-token, and the parts of each layer. A piece is a pure function of weights and options, and becomes one file."""
+"""Make the pieces of an index: what all layers share, a classification head, the nearest tokens of every token, and the
+parts of each layer. A piece is a pure function of weights and options, and becomes one file."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from lexiscope.precompute.project.nearest_tokens import nearest_tokens
 from lexiscope.precompute.weights.classifier_head import read_head
 
 Task: TypeAlias = tuple[Piece, ...]  # pieces that are made together: those of one layer, or one of the whole model
-Measured: TypeAlias = Callable[[Costs], None]  # is told once what the first work of a layer took
+Measured: TypeAlias = Callable[[Costs], None]  # called once with the costs of the first work of a layer
 
 
 def task_name(task: Task) -> str:
@@ -24,7 +24,8 @@ def task_name(task: Task) -> str:
 def make_task(
     context: BuildContext, task: Task, step: Step = lambda _: None, measured: Measured | None = None
 ) -> dict[Piece, Arrays]:
-    """Make the arrays of some pieces, as FORMAT.md lists them; `step` and `measured` are those of a layer."""
+    """Make the arrays of some pieces, as FORMAT.md lists them; `step` and `measured` are called while a layer is
+    made."""
     parts, layer = [piece.part for piece in task], task[0].layer
     if layer is not None and "lists" in parts and "stats" in parts:
         arrays = make_layer(context, layer, step, measured, stats=True)

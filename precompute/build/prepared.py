@@ -1,5 +1,5 @@
-"""A build that is prepared: its index is locked, and what is missing is known. Pieces that are made, here or elsewhere,
-are written by it and listed at once, so that a build can be killed at any moment."""
+"""Prepare a build: lock its index, and find out what is missing. Pieces that are made, here or elsewhere, are written
+and listed at once, so that a build can be killed at any moment."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ class PreparedBuild:
     folder: BuildFolder
     manifest: Manifest  # changes with every piece that is written
     head: ClassifierHead | None
-    tasks: list[Task] = field(default_factory=list)  # what is missing, in the order to make it
+    tasks: list[Task] = field(default_factory=list)  # the missing pieces, in the order to make them
 
     @property
     def missing(self) -> list[int]:
@@ -62,7 +62,7 @@ class PreparedBuild:
         return Work(self.manifest.stored, len(self.missing), Piece("neighbours") in pieces, workers, unchanged, stats)
 
     def write(self, made: Mapping[Piece, Arrays]) -> None:
-        """Write pieces and list them. The vocabulary comes first: without it an index cannot be opened."""
+        """Write pieces and list them. The vocabulary is written first, because an index cannot be opened without it."""
         self.folder.check()
         manifest = self.manifest
         for piece, arrays in made.items():
@@ -92,8 +92,8 @@ class PreparedBuild:
             progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
 
     def note_changes(self, progress: Progress) -> int:
-        """Tell what changed in a difference beside its lists, and in which missing layers nothing changed; return the
-        number of these layers. The manifest holds the former from its next piece on."""
+        """Record what changed in a difference beside its lists, and in which missing layers nothing changed; return the
+        number of these layers. The manifest holds the record from its next piece on."""
         if not isinstance(self.model, Difference) or not self.missing:
             return 0
         self.manifest = self.manifest.with_changes(embedding_change=self.model.embedding_changes)
@@ -145,15 +145,16 @@ def prepare(
 
 
 def _wanted_pieces(parts: tuple[str, ...], layers: list[int], has_head: bool) -> list[Piece]:
-    """Return the pieces of these parts in the order to make them: upper layers, which read best, come first. An index
-    needs a vocabulary, so it is always among them."""
+    """Return the pieces of these parts in the order to make them: upper layers, which read best, come first. The
+    vocabulary is always among them, because every index needs it."""
     names = [name for name in PARTS if name in (*parts, "vocabulary") and (has_head or name != "classifier")]
     pieces = [Piece(name) for name in names if not PARTS[name].of_layers]
     return pieces + [Piece(name, layer) for layer in reversed(layers) for name in names if PARTS[name].of_layers]
 
 
 def _tasks(pieces: list[Piece]) -> list[Task]:
-    """Group what is made together. The nearest tokens come after the first layer: not before there is one to read."""
+    """Group pieces that are made together. The nearest tokens come after the first layer, because nobody needs them
+    before."""
     tasks: list[Task] = []
     for piece in pieces:
         if piece.layer is not None and tasks and tasks[-1][0].layer == piece.layer:

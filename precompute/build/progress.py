@@ -1,4 +1,4 @@
-"""Tells a person on stderr how a build goes: by a bar on a terminal, by plain lines elsewhere. Nothing here depends on
+"""Tell a person on stderr how a build goes: by a bar on a terminal, by plain lines elsewhere. Nothing here depends on
 the work itself."""
 
 import time
@@ -13,19 +13,19 @@ from rich.progress import Progress as Bar
 from lexiscope.precompute.plain_text import plain
 
 QUIET = 30.0  # seconds between plain lines about the same layer
-ENOUGH = 0.05  # of a layer, to tell a rate from
+ENOUGH = 0.05  # share of a layer that must be done to estimate a rate
 
 
 class Progress:
-    """Counts layers, and shows the rate and the time left. `step` is told of all work, in shares of a layer."""
+    """Count layers, and show the rate and the time left. `step` is called with all work, in shares of a layer."""
 
-    unit = "layer"  # that work is counted in
+    unit = "layer"  # the unit in which work is counted
     to_do = "to build, upper layers first"
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
         self._bar: Bar | None = None
-        self._done = 0.0  # layers of this run, parts of them included
+        self._done = 0.0  # layers made in this run, with fractions
         self._ready = self._n_layers = self._missing = self._built = 0
         self._last_line = self._started = time.monotonic()
 
@@ -34,7 +34,7 @@ class Progress:
         self.console.print(plain(text), markup=False, emoji=False, soft_wrap=True)
 
     def start(self, model: str, n_layers: int, ready: int, missing: int, added: str = "") -> None:
-        """Begin to count. `added` are the parts that layers which are ready get."""
+        """Begin to count. `added` names the parts that are added to layers which have lists."""
         self._n_layers, self._ready, self._missing = n_layers, ready, missing
         self._built, self._done = 0, 0.0
         self._started = self._last_line = time.monotonic()
@@ -68,7 +68,7 @@ class Progress:
         self._started += time.monotonic() - began
 
     def units_done(self, count: int) -> None:
-        """Count several units at once, which have no names."""
+        """Count several units at once that have no names."""
         self._ready += count
         self._built += count
         self.step(count)
@@ -81,7 +81,7 @@ class Progress:
     def unit_done(self, name: str) -> None:
         self._ready += 1
         self._built += 1
-        self._done = float(self._built)  # shares need not add up to the last bit
+        self._done = float(self._built)  # shares need not add up exactly
         if self._bar:
             self._bar.update(self._task, description=self._text(), completed=self._done, pace=self.pace())
         else:
@@ -104,7 +104,7 @@ class Progress:
         return f"{self._ready} of {self._n_layers} {self.unit}s"
 
     def pace(self) -> str:
-        """Return what a layer takes, and all that are left at that rate; "" while too little is done to tell."""
+        """Return how long a layer takes, and all that are left at that rate; "" while too little is done to tell."""
         if self._done <= ENOUGH:
             return ""
         per_layer = (time.monotonic() - self._started) / self._done
@@ -119,7 +119,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Write a time as exact as anyone cares: 0.4 s, 12 s, 3 min, 2.5 h."""
+    """Write a time with few digits: 0.4 s, 12 s, 3 min, 2.5 h."""
     if seconds < 99.5:
         return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"

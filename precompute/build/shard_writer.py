@@ -1,4 +1,4 @@
-"""Writes the files of an index: arrays checked against the layout of their part, and the build they belong to."""
+"""Write the files of an index: arrays checked against the layout of their part, and the build they belong to."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +12,8 @@ from lexiscope.precompute.index.tensor_file import Array, write_tensors
 
 
 def write_piece(folder: Path, manifest: Manifest, piece: Piece, arrays: Mapping[str, Array], **about: Any) -> Manifest:
-    """Write the file of a piece and return a manifest that lists it; the file belongs to the index once that
-    manifest is saved. `about` are the further fields of its entry, which a classification head has."""
+    """Write the file of a piece and return a manifest that lists it; the file belongs to the index once that manifest
+    is saved. `about` holds further fields of the file's entry, which a classification head has."""
     path = folder / piece.file(manifest.generation)
     kind_of_entry = ClassifierEntry if piece.part == "classifier" else FileEntry
     entry = kind_of_entry(file=path.name, bytes=1, sha256="0" * 64, **about)

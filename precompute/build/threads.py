@@ -1,4 +1,4 @@
-"""The threads that a build computes on: each alone, so that no two pools get in each other's way."""
+"""Start the threads that a build computes on: each computes alone, so that no two pools get in each other's way."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -13,7 +13,7 @@ def workers_on(device: torch.device, threads: int) -> int:
 
 @contextmanager
 def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
-    """A pool for make_layer. On the CPU each of its threads computes alone; float32 products stay float32."""
+    """Start a pool for make_layer. On the CPU each of its threads computes alone; float32 products stay float32."""
     before = torch.get_num_threads()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(1)
@@ -22,5 +22,5 @@ def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
         yield pool
         pool.shutdown()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C: a search that is running cannot be stopped
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, because a running search cannot be stopped
         torch.set_num_threads(before)

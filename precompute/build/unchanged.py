@@ -1,6 +1,6 @@
-"""Deals with vectors and heads of a difference that did not change, and with directions that a head does not have.
-Their scores are all 0, so their lists hold the smallest ids and say nothing. Such lists are written, but they do not
-count for hubs, coherence, similarity and inverted lists."""
+"""Handle vectors and heads of a difference that did not change, and directions that a head does not have. Their scores
+are all 0, so their lists hold the smallest ids and say nothing. Such lists are written, but they do not count for hubs,
+coherence, similarity and inverted lists."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +16,11 @@ from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.project.vectors import Ids, Lists
 
 Array = NDArray[Any]
-Changed = NDArray[np.bool_]  # (n,) of the vectors of a kind; of a model all, but for directions of length 0
+Changed = NDArray[np.bool_]  # (n,) of the vectors of a kind; in a model all are True, except directions of length 0
 
 
 def with_unchanged(lists: Lists, changed: Changed) -> Lists:
-    """Lists (n, L, E, k) of all vectors, from those of the vectors that changed."""
+    """Make the lists (n, L, E, k) of all vectors from those of the vectors that changed."""
     if changed.all():
         return lists
     sizes = (len(changed), *lists.ids.shape[1:])
@@ -35,7 +35,8 @@ def ids_of_changed(ids: Ids, changed: Changed) -> Ids:
 
 
 def told_apart(ids: Mapping[str, Ids], changed: Mapping[str, Changed], d_vocab: int) -> dict[str, Ids]:
-    """The same lists by kind, but those of unchanged vectors share no token with any of another kind."""
+    """Return the same lists by kind, but change those of unchanged vectors so that they share no token with lists of
+    another kind."""
     apart = dict(ids)
     for at, (kind, of_kind) in enumerate(ids.items()):
         if not changed[kind].all():
@@ -46,18 +47,18 @@ def told_apart(ids: Mapping[str, Ids], changed: Mapping[str, Changed], d_vocab: 
 
 
 def counts_of_changed(counts: Array, norms: Array | None) -> Array:
-    """How many pairs lists have (n_heads, L, P, E): none where the head did not change."""
+    """Return how many pairs lists have (n_heads, L, P, E): 0 if the head did not change."""
     return counts if norms is None else np.where((norms > 0)[:, None, None, None], counts, 0).astype(counts.dtype)
 
 
 def changes_text(folder: Path, manifest: Manifest) -> str:
-    """How much of a difference changed, by the layers that are there."""
+    """Say how much of a difference changed, by the layers that are built."""
     changed, total, same = 0, 0, []
     for layer, entry in manifest.shards.items():
         try:
             shard = open_shard(folder / entry.file, manifest, layer)
             norms = np.concatenate([shard.all_norms(kind) for kind in manifest.stored.counted_kinds])
-        except IndexFault:  # of a layer that was not asked for
+        except IndexFault:  # in a layer that was not asked for
             continue
         changed += int((norms > 0).sum())
         total += len(norms)

@@ -1,4 +1,4 @@
-"""The lists of one layer as columns of numpy, a row per entry: of a kind of vectors, or of the pairs of heads.
+"""Read the lists of one layer as columns of numpy, a row per entry: of a kind of vectors, or of the pairs of heads.
 
 Lists that say nothing have no rows: those of vectors and heads that did not change in a difference, and of directions
 that a head does not have."""
@@ -22,21 +22,23 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """Texts, each as its number among `names`: a name or a token stands in memory once, however many rows have it."""
+    """Hold texts as numbers of `names`: a name or a token is in memory once, however many rows have it."""
 
     numbers: Array
     names: Sequence[str]
-    tokens: bool = False  # of the vocabulary, in which several tokens may have the same text; else names are few
+    # True: names are the vocabulary, in which several tokens may have the same text; False: names are few.
+    tokens: bool = False
 
 
 Column: TypeAlias = Array | Named | None  # None: this list has no such number
-Columns: TypeAlias = Mapping[str, Column]  # all of one length, but for None
+Columns: TypeAlias = Mapping[str, Column]  # all of one length, except None
 
 
 def vector_columns(
     index: Index, kind: str, layer: int, lenses: Sequence[str], ends: Sequence[str] = ENDS, k: int | None = None
 ) -> Columns:
-    """The first k entries of every list; `head` is None of neurons, and of heads that share vectors the first."""
+    """Return the first k entries of every list. `head` is None for neurons; for a vector that heads share, it is the
+    first head."""
     shape, shard = index.shape, index.shard(layer)
     lens_at, end_at = _positions("lens", lenses, index.stored.lenses), _positions("end", ends, ENDS)
     ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, L, 2, k)
@@ -72,7 +74,7 @@ def pair_columns(
     ends: Sequence[str] = ENDS,
     k: int | None = None,
 ) -> Columns:
-    """The first k pairs of every head's lists."""
+    """Return the first k pairs of every head's lists."""
     shard, stored, d_vocab = index.shard(layer), index.stored, index.shape.d_vocab
     lens_at, preset_at = _positions("lens", lenses, stored.lenses), _positions("preset", presets, PRESETS)
     end_at = _positions("end", ends, ENDS)
@@ -114,12 +116,12 @@ def _positions(what: str, names: Sequence[str], known: Sequence[str]) -> list[in
 
 
 def _axes(shape: tuple[int, ...]) -> list[Array]:
-    """Of every entry of an array, in order: where it stands along each axis."""
+    """Return for every entry of an array, in order, where it stands along each axis."""
     return [np.broadcast_to(axis, shape).reshape(-1) for axis in np.ogrid[tuple(map(slice, shape))]]
 
 
 def _heads(index: Index, kind: str, n: int) -> tuple[Array | None, Array]:
-    """The head of every vector of a kind, None of neurons, and its number there."""
+    """Return the head of every vector of a kind, None for neurons, and the vector's number in its head."""
     if kind.startswith("ff_"):
         return None, np.arange(n, dtype=np.uint32)
     heads, numbers = np.array([index.shape.head_and_subhead(kind, row) for row in range(n)]).T

@@ -1,4 +1,4 @@
-"""The lists of one layer as an Arrow table, a row per entry; names and tokens are dictionaries."""
+"""Make an Arrow table of the lists of one layer, a row per entry; names and tokens are dictionaries."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from lexiscope.precompute.shape import MATRICES
 
 
 class Entries:
-    """Makes the rows of an index."""
+    """Make the rows of an index."""
 
     def __init__(self, index: Index, lenses: Sequence[str]) -> None:
         self.index = index
@@ -19,7 +19,7 @@ class Entries:
         self._tokens = pa.array(index.tokens.texts, pa.string())
 
     def of(self, name: str, layer: int) -> pa.Table:
-        """Of a kind of vectors, or of a matrix."""
+        """Make the table of a kind of vectors, or of a matrix."""
         columns = (pair_columns if name in MATRICES else vector_columns)(self.index, name, layer, self.lenses)
         rows = len(columns["score"])  # type: ignore[arg-type]
         return pa.table({name: self._arrow(column, rows) for name, column in columns.items()})

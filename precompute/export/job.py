@@ -1,7 +1,6 @@
-"""Writes the lists of an index as data: one Parquet or CSV file for each kind of vectors and each matrix of heads.
+"""Write the lists of an index as data: one Parquet or CSV file for each kind of vectors and each matrix of heads.
 
-The files are written to a folder beside the one that is asked for, which gets its name when all of them are there.
-"""
+The files are written to a folder beside the one that is asked for, which gets its name when all of them are there."""
 
 import os
 import shutil
@@ -38,11 +37,11 @@ class ExportOptions:
     names: tuple[str, ...] | None = None  # kinds and matrices; None: all that are stored
     lenses: tuple[str, ...] | None = None
     format: Format = "parquet"
-    threads: int = 2  # each writes a file
+    threads: int = 2  # each thread writes a file
 
 
 def export(index: Index, folder: Path, options: ExportOptions, progress: Progress) -> Path:
-    """Writes all layers that are ready; those that are damaged are an error, since a file must be whole."""
+    """Write all layers that are ready. A damaged layer is an error, because a file must be whole."""
     stored = index.stored
     names = _chosen("kind", options.names, (*stored.kinds, *stored.matrices))
     lenses = _chosen("lens", options.lenses, stored.lenses)
@@ -78,7 +77,7 @@ def export(index: Index, folder: Path, options: ExportOptions, progress: Progres
 
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside it, which becomes it at the end, or goes if that is not reached."""
+    """Make a folder beside the one asked for; it gets that name at the end, or is removed after an error."""
     if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
         raise BuildError(f"{folder} is there already: give a new folder, or remove it first")
     folder = folder.absolute()
@@ -107,7 +106,7 @@ def _umask() -> int:
 def _write_files(
     entries: Entries, names: Sequence[str], folder: Path, options: ExportOptions, progress: Progress
 ) -> list[dict[str, Any]]:
-    """What the manifest says of each file."""
+    """Write the files, and return what the manifest says of each."""
 
     def write(name: str) -> dict[str, Any]:
         path = folder / f"{name}.{options.format}"
@@ -132,7 +131,7 @@ def _write_files(
 
 
 class _Counted:
-    """The rows that went into a file; every layer is told."""
+    """Count the rows that went into a file, and report every layer."""
 
     def __init__(self, layer_written: Callable[[], None]) -> None:
         self.rows = 0
@@ -144,7 +143,7 @@ class _Counted:
 
 
 def _write_parquet(file: IO[bytes], entries: Entries, name: str, counted: _Counted) -> None:
-    """A row group for each layer."""
+    """Write a row group for each layer."""
     schema = entries.of(name, entries.index.layers[0]).schema
     names = [column for column in schema.names if column != "score"]
     with pa.parquet.ParquetWriter(
@@ -158,7 +157,8 @@ def _write_parquet(file: IO[bytes], entries: Entries, name: str, counted: _Count
 
 def _write_csv(file: IO[bytes], entries: Entries, name: str, counted: _Counted) -> None:
     schema = entries.of(name, entries.index.layers[0]).schema
-    plain = pa.schema([(field.name, _plain_type(field.type)) for field in schema])  # the writer knows no dictionaries
+    # The CSV writer knows no dictionaries.
+    plain = pa.schema([(field.name, _plain_type(field.type)) for field in schema])
     with pa.csv.CSVWriter(file, plain) as writer:
         for layer in entries.index.layers:
             table = entries.of(name, layer)

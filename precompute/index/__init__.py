@@ -1,4 +1,4 @@
-"""What is on disk, read with numpy and pydantic alone."""
+"""Read what is on disk, with numpy and pydantic alone."""
 
 from lexiscope.precompute.index.index import Index
 

@@ -1,7 +1,7 @@
-"""Reads a comparison of two models: layer similarities, assignments, matches of vectors, the kernel, stitching runs.
+"""Read a comparison of two models: layer similarities, assignments, matches of vectors, the kernel, stitching runs.
 
-A file is opened when it is first needed; one that is damaged or missing is an error of its own, and the others serve.
-"""
+A file is opened when it is first needed; a damaged or missing one raises an error of its own, and the others can be
+read."""
 
 import os
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from lexiscope.precompute.shape import SIDES
 
 Side: TypeAlias = Literal["a", "b"]
 Match: TypeAlias = tuple[int, int, float]  # layer and index of a vector of the other model, and r
-Stamps: TypeAlias = tuple[Stamp | None, Stamp | None]  # of comparison.json and of stitching.json
+Stamps: TypeAlias = tuple[Stamp | None, Stamp | None]  # stamps of comparison.json and of stitching.json
 
 
 class MatchedPair(NamedTuple):
@@ -64,39 +64,40 @@ class Comparison:
 
     @property
     def tokens(self) -> int:
-        """How many tokens both models have."""
+        """Return how many tokens both models have."""
         return self.record.tokens
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Those that are compared; `record.kinds` are those that can be."""
+        """Return the kinds that are compared; `record.kinds` are those that can be."""
         return tuple(kind for kind in self.record.kinds if kind in self.record.files)
 
     def similarity(self, kind: str) -> Floats:
-        """(L_A, L_B): mean |r| over all pairs of a vector of one layer and one of the other."""
+        """Return (L_A, L_B): mean |r| over all pairs of a vector of one layer and one of the other."""
         return self._checked(kind, "similarity")
 
     def assignment(self, kind: str) -> list[tuple[int, int]]:
-        """Layers of A and of B, one to one, of which the sum of similarities is largest; by the layer of A."""
+        """Return pairs of a layer of A and one of B, one to one, for which the sum of similarities is largest; by the
+        layer of A."""
         return self._assignment(kind, "assignment")
 
     def feature_space(self, kind: str) -> Floats | None:
-        """(L_A, L_B): the same of the vectors as they are, over d_model coordinates; None where d_model differs."""
+        """Return (L_A, L_B): mean |r| of the vectors as they are, over d_model coordinates; None if d_model differs."""
         return self._checked(kind, "feature_space") if self.record.has_feature_space else None
 
     def feature_assignment(self, kind: str) -> list[tuple[int, int]] | None:
         return self._assignment(kind, "feature_assignment") if self.record.has_feature_space else None
 
     def chance(self, kind: str) -> float | None:
-        """What similarity random vectors have; None where that was not measured."""
+        """Return the similarity that random vectors have; None if it was not measured."""
         return self.record.chance.get(SIDES[kind])
 
     def feature_chance(self) -> float | None:
-        """The same in feature space."""
+        """Return the similarity that random vectors have in feature space; None if it was not measured."""
         return self.record.chance.get("feature_space")
 
     def matches(self, side: Side, kind: str, layer: int, index: int) -> list[Match]:
-        """The vectors of the other model that are most like this one of `side`: by |r|, best first."""
+        """Return the vectors of the other model that are most like this one of `side`: by |r|, best first."""
         model, other = (self.a, self.b) if side == "a" else (self.b, self.a)
         file, count = self._file(kind), model.kinds[kind]
         if not (0 <= layer < model.n_layers and 0 <= index < count):
@@ -110,31 +111,33 @@ class Comparison:
         return [*zip(layers.tolist(), indexes.tolist(), r.tolist(), strict=True)]
 
     def all_matches(self, side: Side, kind: str) -> tuple[Array, Array, Floats]:
-        """(n, matches) layers, indexes and r of the matches of all vectors of `side`, layer after layer."""
+        """Return (n, matches) layers, indexes and r of the matches of all vectors of `side`, layer after layer."""
         file, other = self._file(kind), self.b if side == "a" else self.a
         layers, indexes, r = (file.array(f"{side}.{part}") for part in ("layer", "index", "r"))
         self._check_matches(file, layers.T, indexes.T, r.T, other.n_layers, other.kinds[kind])
         return layers, indexes, r
 
     def strongest(self, kind: str, n: int) -> list[MatchedPair]:
-        """The n vectors of A that have the best matches in B, each with its match: by |r|, ties by layer and index."""
+        """Return the n vectors of A that have the best matches in B, each with its match: by |r|, ties by layer and
+        index."""
         count = self.a.kinds[kind]
         layers, indexes, r = (part[:, 0] for part in self.all_matches("a", kind))
         best = np.argsort(-np.abs(r), kind="stable")[:n].tolist()
         return [MatchedPair(at // count, at % count, int(layers[at]), int(indexes[at]), float(r[at])) for at in best]
 
     def kernel(self) -> Floats:
-        """K_AB, (d_A, d_B): states of A (rows) times it are states of B."""
+        """Return K_AB, (d_A, d_B): states of A (rows) times K_AB are states of B."""
         return self._checked(KERNEL, "kernel")
 
     def stitching(self) -> list[dict[str, Any]]:
-        """What `lexiscope stitch` measured with these weights, one StitchingRun each; empty where it did not."""
+        """Return what `lexiscope stitch` measured with these weights, one StitchingRun each; empty if it measured
+        nothing."""
         weights = self.a.weights_sha256, self.b.weights_sha256
         runs = read_runs(self.folder)
         return [run.model_dump() for run in runs if (run.a_weights_sha256, run.b_weights_sha256) == weights]
 
     def _file(self, name: str) -> TensorFile:
-        """The open file of a kind, or of the kernel."""
+        """Return the open file of a kind, or of the kernel."""
         file = self._files.get(name)
         if file is None or file.is_changed():
             file = self._files[name] = self._open(name)
@@ -168,7 +171,7 @@ class Comparison:
     def _check_matches(
         self, file: TensorFile, layers: Array, indexes: Array, r: Floats, n_layers: int, count: int
     ) -> None:
-        """Of one vector, (matches,), or of many, (matches, n)."""
+        """Raise ShardDamaged unless these are possible matches of one vector, (matches,), or of many, (matches, n)."""
         size = np.abs(r)
         in_order = (size[:-1] >= size[1:]).all() and (size <= 1).all()
         if not (in_order and (layers < n_layers).all() and (indexes < count).all()):
@@ -176,7 +179,7 @@ class Comparison:
 
 
 def open_comparison_file(folder: Path, record: ComparisonRecord, name: str) -> TensorFile:
-    """ShardDamaged unless the file belongs to this comparison and holds what it should."""
+    """Open a file; raise ShardDamaged unless it belongs to this comparison and holds what it should."""
     path = folder / (record.files[name].file if name in record.files else f"{name}.safetensors")
     file = TensorFile(path)
     if file.metadata != record.metadata:
@@ -188,10 +191,11 @@ def open_comparison_file(folder: Path, record: ComparisonRecord, name: str) -> T
 
 
 def comparison_folders(data: Path) -> list[Path]:
-    """The comparisons in a data folder, by the names of the two models; nothing is opened."""
+    """Return the folders of comparisons in a data folder, by the names of the two models; nothing is opened."""
     try:
         folders = sorted((data / COMPARISONS).glob("*/*"))
     except OSError as error:
         raise ShardDamaged(f"cannot list the comparisons in {data / COMPARISONS}: {error.strerror}") from error
     named = [path for path in folders if MODEL_NAME.fullmatch(path.name) and MODEL_NAME.fullmatch(path.parent.name)]
-    return [path for path in named if os.path.lexists(path / COMPARISON)]  # opening says what is wrong with one
+    # Opening a comparison tells what is wrong with it.
+    return [path for path in named if os.path.lexists(path / COMPARISON)]

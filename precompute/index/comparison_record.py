@@ -1,7 +1,6 @@
-"""What a comparison of two models was made from, which of its files are finished, and which arrays these hold.
+"""Record what a comparison of two models was made from, which of its files are finished, and which arrays these hold.
 
-comparison.json is replaced whole, never edited; FORMAT.md describes the same.
-"""
+comparison.json is replaced whole, never edited; FORMAT.md describes the same."""
 
 import hashlib
 import json
@@ -19,7 +18,7 @@ from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compar
 from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 
 COMPARISON_FORMAT: Final = 1
-MATCHES = 10  # of every vector, or as many as the other model has
+MATCHES = 10  # matches of every vector, or as many vectors as the other model has
 KERNEL = "kernel"  # the file of K_AB
 
 # Array -> (type, dimensions). A and B are the two models, m the fewer of their layers.
@@ -49,10 +48,10 @@ class _Record(BaseModel):
 
 class ComparedModel(_Record):
     model: PlainName
-    source: str  # what to pass to get the weights again
+    source: str  # the argument that gets the weights again
     revision: str
     weights_sha256: Sha256
-    minus: Minus | None = None  # of a difference, whose other weights are the tuned model's; else not in the file
+    minus: Minus | None = None  # the base, if the model is a difference of these weights from it; else not in the file
     tokenizer_sha256: Sha256
     n_layers: Annotated[int, Field(ge=1, le=_MOST_LAYERS)]
     d_model: Number
@@ -69,11 +68,11 @@ class ComparisonRecord(_Record):
     format: Literal[1] = COMPARISON_FORMAT
     a: ComparedModel
     b: ComparedModel
-    tokens: Number  # that both have, which all numbers are made from
-    matched: Literal["ids", "text"]  # how tokens of one were found in the other
-    # reads, writes, feature_space -> mean |r| of random vectors there; empty, and then not in the file, if not known
+    tokens: Number  # tokens that both models have, from which all numbers are made
+    matched: Literal["ids", "text"]  # how tokens of one model were found in the other
+    # By reads, writes, feature_space: mean |r| of random vectors; empty, and then not in the file, if not known.
     chance: dict[Literal["reads", "writes", "feature_space"], Annotated[float, Field(ge=0, le=1)]] = {}
-    files: dict[str, FileEntry] = {}  # kind, or `kernel` -> its file, once it is finished
+    files: dict[str, FileEntry] = {}  # finished files, by kind or `kernel`
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -83,7 +82,7 @@ class ComparisonRecord(_Record):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Those that both models have."""
+        """Return the kinds that both models have."""
         return tuple(kind for kind in self.a.kinds if kind in self.b.kinds)
 
     @property
@@ -92,22 +91,22 @@ class ComparisonRecord(_Record):
 
     @cached_property
     def build(self) -> str:
-        """Fingerprint of all that decides the numbers; every file of the comparison carries it."""
+        """Return the fingerprint of all that decides the numbers; every file of the comparison carries it."""
         without: Any = {"source": True, "minus": {"source", "tuned", "model"}}
         others: Any = {"chance": True, "files": True, "a": without, "b": without}
         identity = self.model_dump(exclude=others, exclude_none=True)
-        for side in ("a", "b"):  # how many directions there are follows from the other kinds
+        for side in ("a", "b"):  # the number of directions follows from the other kinds
             counts = identity[side]["kinds"].items()
             identity[side]["kinds"] = {kind: count for kind, count in counts if kind not in DIRECTION_KINDS}
         return hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What every file says of itself."""
+        """Return the metadata of every file."""
         return {"a": self.a.model, "b": self.b.model, "build": self.build, "format": str(COMPARISON_FORMAT)}
 
     def layout(self, name: str) -> Layout:
-        """The arrays in the file of a kind, or of the kernel."""
+        """Return the arrays in the file of a kind, or of the kernel."""
         if name == KERNEL:
             return _resolve(KERNEL_ARRAYS, {"d_A": self.a.d_model, "d_B": self.b.d_model})
         n_a, n_b = (side.n_layers * side.kinds[name] for side in (self.a, self.b))
@@ -132,7 +131,7 @@ class ComparisonRecord(_Record):
 
     @classmethod
     def parse(cls, content: bytes) -> Self:
-        """ValueError says what is wrong with a record."""
+        """Parse a record; a ValueError says what is wrong with it."""
         stated = strict_json(content)
         if not isinstance(stated, dict):
             raise ValueError("it is not an object")
@@ -149,7 +148,7 @@ class ComparisonRecord(_Record):
 
     @classmethod
     def load_stamped(cls, folder: Path) -> tuple[Self, Stamp | None]:
-        """The record, and the stamp of the very file it was read from."""
+        """Return the record, and the stamp of the very file it was read from."""
         path, command = folder / COMPARISON, compare_command_for(folder)
         missing = f"no comparison in {folder}: run `{command}` to make it"
         try:
@@ -167,7 +166,7 @@ def comparison_folder(data: Path, a: str, b: str) -> Path:
 
 
 def comparison_file(name: str) -> str:
-    """The file of a kind, or of the kernel."""
+    """Return the name of the file of a kind, or of the kernel."""
     return name + SUFFIX
 
 

@@ -1,4 +1,4 @@
-"""The indexes in a data folder: which there are, and which one a person means by a name."""
+"""List the indexes in a data folder, and find the one that a person means by a name."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +13,21 @@ from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
 class ModelSummary:
     name: str
     folder: Path
-    layers: tuple[int, ...] = ()  # those that can be used
+    layers: tuple[int, ...] = ()  # layers that can be used
     n_layers: int = 0
     n_bytes: int = 0
     faults: tuple[str, ...] = ()
-    difference: str = ""  # of what from what, for people; "" of a model
+    difference: str = ""  # which base was subtracted from which model, for people; "" for a model
 
 
 def list_models(data: Path) -> tuple[ModelSummary, ...]:
-    """Every index in a data folder, by name; a broken one says so and hides none of the others."""
+    """Return every index in a data folder, by name; a broken one is listed with its error, and hides none of the
+    others."""
     return tuple(map(_summary, _folders(data)))
 
 
 def open_model(data: Path, asked: str) -> Index:
-    """The index of a model by its name (or `demo`, or its Hub id); NotFound says which there are."""
+    """Open the index of a model by its name (or `demo`, or its Hub id); NotFound names those that there are."""
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name) or not has_manifest(data / name):
         built = tuple(folder.name for folder in _folders(data))
@@ -37,7 +38,7 @@ def open_model(data: Path, asked: str) -> Index:
 
 
 def _folders(data: Path) -> list[Path]:
-    """Folders in a data folder that hold a manifest, by name; nothing is opened."""
+    """Return the folders in a data folder that hold a manifest, by name; nothing is opened."""
     try:
         folders = sorted(path for path in data.iterdir() if MODEL_NAME.fullmatch(path.name))
     except (FileNotFoundError, NotADirectoryError):
@@ -48,14 +49,14 @@ def _folders(data: Path) -> list[Path]:
 
 
 def _open_own(folder: Path, asked: str) -> Index:
-    """The index in a folder, which must be that of the model whose name the folder has."""
+    """Open the index in a folder; its model must have the folder's name."""
     index = Index.open(folder)
     index.manifest.check_folder(folder, asked)
     return index
 
 
 def _hint(asked: str, built: tuple[str, ...]) -> str:
-    meant = Path(asked).name.removesuffix(".gguf").casefold()  # a path, or another case
+    meant = Path(asked).name.removesuffix(".gguf").casefold()  # the name may be a path, or in another case
     for name in built:
         if name.casefold() == meant:
             return f"did you mean `{name}`?"

@@ -1,4 +1,4 @@
-"""Opens an index: the manifest, the vocabulary, and every layer that is ready and whole. Other parts are opened when
+"""Open an index: the manifest, the vocabulary, and every layer that is ready and whole. Other parts are opened when
 they are first asked for."""
 
 import hashlib
@@ -33,8 +33,8 @@ from lexiscope.precompute.shape import Shape
 
 
 class Index:
-    """One model's index as it was when it was opened. A file that changes afterwards is refused; `refreshed()` opens it
-    anew, and with it what was finished since."""
+    """Read one model's index as it was when it was opened. A file that changes afterwards is refused; `refreshed()`
+    opens it anew, together with what was finished since."""
 
     def __init__(
         self,
@@ -49,27 +49,28 @@ class Index:
         self.folder = folder
         self.manifest = manifest
         self.tokens = vocabulary.tokens
-        self.faults = faults  # layers that the manifest lists and that cannot be used
-        self.changed = False  # whether some file was found to be another one than when this was opened
-        self._stamp = stamp  # of the manifest
+        self.faults = faults  # errors of layers that the manifest lists and that cannot be used
+        self.changed = False  # whether some file was found to be replaced since this index was opened
+        self._stamp = stamp  # the stamp of the manifest
         self._vocabulary = vocabulary
         self._shards = shards
         self._neighbours = neighbours
-        self._parts: dict[Piece, TensorFile] = {}  # opened when they are first asked for
+        self._parts: dict[Piece, TensorFile] = {}  # parts are opened when they are first asked for
         self._hubs: dict[str, frozenset[int]] = {}  # by lens
-        self.stamps = {  # of the file of every layer that the manifest lists
+        self.stamps = {  # the stamps of the files of all layers that the manifest lists
             layer: shards[layer].file.stamp if layer in shards else stamp_of(folder / entry.file)
             for layer, entry in manifest.shards.items()
         }
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """Open an index. A layer that is damaged, missing or of another build is in `faults`; the others serve."""
+        """Open an index. The error of a layer that is damaged, missing or of another build is in `faults`; the others
+        can be read."""
         folder = Path(folder)
         return cls._open(folder if folder.name else folder.absolute(), None)  # messages name the model by its folder
 
     def refreshed(self) -> Self:
-        """Return this index if none of its files has changed, else a new one that keeps what has not."""
+        """Return this index if none of its files has changed, else a new one that keeps unchanged files open."""
         if self._is_current():
             return self
         fresh = self._open(self.folder, self)
@@ -100,18 +101,19 @@ class Index:
 
     @property
     def centred_norms(self) -> tuple[Floats, ...]:
-        """Return |e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding where it is another."""
+        """Return |e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding if it is another matrix."""
         return self._vocabulary.centred_norms
 
     @cached_property
     def version(self) -> str:
-        """Return a text that is another one whenever a page may show something else."""
+        """Return a text that changes whenever a page may show something else."""
         known = (self._stamp, self.manifest.build, self._fault_texts, self._neighbours is not None)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     def hubs(self, lens: str) -> frozenset[int]:
         """Return the tokens in an unusual share of all lists of vectors under a lens: in more than HUB_FACTOR times as
-        many, over all layers that are there, kinds and both ends, as if lists were drawn at random. Counted once."""
+        many as if lists were drawn at random, over all kinds and both ends of the layers that are ready. They are
+        counted once."""
         position("lens", lens, self.stored.lenses)
         if lens not in self._hubs:
             self._hubs[lens] = hubs_of_lists(self._usable_shards(), self.stored, lens)
@@ -119,7 +121,7 @@ class Index:
 
     @cached_property
     def nearest_hubs(self) -> frozenset[int]:
-        """Return the tokens that are near to very many; none if the nearest tokens are not built."""
+        """Return the tokens that are near to very many others; none if the nearest tokens are not built."""
         if not self._neighbours or self._neighbours.file.is_changed():
             return frozenset()
         try:
@@ -130,8 +132,8 @@ class Index:
     @cached_property
     def best_lens(self) -> str:
         """Return the lens that reads best in this model: the one with the largest share of whole words that are not
-        hubs among the first 10 tokens of all lists of vectors. The first of equal ones is taken. The manifest of a
-        finished index says it; else it is measured on the layers that are there."""
+        hubs among the first 10 tokens of all lists of vectors; of equal ones, the first. The manifest of a finished
+        index names it; otherwise it is measured on the layers that are ready."""
         if self.manifest.reads_best:
             return self.manifest.reads_best
         return lens_that_reads_best(self._usable_shards(), self.stored, whole_words([*self.tokens]))
@@ -160,8 +162,8 @@ class Index:
         return ClassifierLists(self.part("classifier"), self.stored, entry)
 
     def part(self, name: str, layer: int | None = None) -> TensorFile:
-        """Open a part of a layer, or of the whole model; raise NotStored, with the command that adds it, if it is not
-        in this index, or only in a version that is not known here."""
+        """Open a part of a layer, or of the whole model. Raise NotStored, with the command that adds the part, if this
+        index does not have it, or only in a version that is not known here."""
         piece = Piece(name, layer)
         entry = self.manifest.entries().get(piece)
         if entry is None or not piece.is_known(entry.file):
@@ -177,7 +179,7 @@ class Index:
 
     def moments(self, layer: int, kind: str, row: int, lens: str) -> Moments | None:
         """Return how the scores of a vector spread over all tokens; None if the part `stats` of its layer is missing or
-        cannot be used: pages do without, and `verify` says what is wrong."""
+        cannot be used: pages do without, and `verify` names the error."""
         at = row, position("lens", lens, self.stored.lenses)
         try:
             file = self.part("stats", layer)
@@ -190,7 +192,7 @@ class Index:
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
         """Return ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built,
         or if their file has changed."""
-        self.tokens.raw(token)  # NotFound if there is no such token
+        self.tokens.raw(token)  # raises NotFound if there is no such token
         if self._neighbours and self._neighbours.file.is_changed():
             self.changed = True
             return None
@@ -214,7 +216,8 @@ class Index:
         return self._stamp, self.stamps, beside, self._fault_texts
 
     def _is_current(self) -> bool:
-        """Return True if no file has changed, by one stat each. What the system refused to read may be readable now."""
+        """Return True if no file has changed, by one stat each. A file that the system refused to read counts as
+        changed, because it may be readable now."""
         refused = any(isinstance(fault, ShardUnreadable) for fault in self.faults.values())
         if self.changed or refused or (self.manifest.neighbours and not self._neighbours):
             return False
@@ -226,7 +229,7 @@ class Index:
 
     @classmethod
     def _open(cls, folder: Path, before: "Index | None") -> Self:
-        """Open the index again and again until a rebuild did not replace the manifest, and its files, meanwhile."""
+        """Open the index, again and again if a rebuild replaced the manifest or its files meanwhile."""
         while True:
             if before and stamp_of(folder / MANIFEST) == before._stamp:
                 manifest, stamp = before.manifest, before._stamp
@@ -245,7 +248,7 @@ class Index:
     def _open_files(cls, folder: Path, manifest: Manifest, stamp: Stamp | None, before: "Index | None") -> Self:
         same_build = before is not None and before.manifest.build == manifest.build
         if before and same_build and before.manifest.vocabulary == manifest.vocabulary:
-            vocabulary = before._vocabulary  # with the texts and searches that were made of its tokens
+            vocabulary = before._vocabulary  # keeps the texts and searches that were made of its tokens
         else:
             vocabulary = _open_vocabulary(folder, manifest)
         shards: dict[int, Shard] = {}
@@ -267,7 +270,7 @@ class Index:
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
-    """(0, 1, 2, 5) -> "0-2, 5"."""
+    """Write numbers as ranges: (0, 1, 2, 5) becomes "0-2, 5"."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -278,7 +281,7 @@ def ranges(numbers: tuple[int, ...]) -> str:
 
 
 def _open_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
-    assert manifest.vocabulary  # a manifest that was loaded has one
+    assert manifest.vocabulary  # a loaded manifest has a vocabulary
     path = folder / manifest.vocabulary.file
     vocabulary = open_vocabulary(path, manifest)
     _check_length(path, vocabulary.n_bytes, manifest.vocabulary)
@@ -286,7 +289,8 @@ def _open_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
 
 
 def _open_neighbours(folder: Path, manifest: Manifest) -> Neighbours | None:
-    """Return None if they are not built or cannot be used: pages do without, and `verify` says what is wrong."""
+    """Open the nearest tokens; None if they are not built or cannot be used: pages do without, and `verify` names the
+    error."""
     with suppress(IndexFault):
         if manifest.neighbours:
             path = folder / manifest.neighbours.file

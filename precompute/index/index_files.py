@@ -1,4 +1,5 @@
-"""Opens the files of an index. Each must be of this build and hold the arrays of its part; others are left alone."""
+"""Open the files of an index. Each must be of this build and hold the arrays of its part; arrays that are not
+known here are ignored."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,26 +29,26 @@ from lexiscope.precompute.index.tensor_file import FORMAT, Array, Floats, Tensor
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.shape import ENDS
 
-KNOWN_METADATA = ("model", "build", "format", "layer", "part")  # a file may say more of itself
+KNOWN_METADATA = ("model", "build", "format", "layer", "part")  # a file may have further metadata
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The tokens and the norms of their embeddings, in memory."""
+    """Hold the tokens and the norms of their embeddings, in memory."""
 
-    n_bytes: int  # of the file
+    n_bytes: int  # the size of the file
     tokens: TokenTable
-    centred_norms: tuple[Floats, ...]  # (d_vocab,) of the embedding, and of the unembedding where it is another
+    centred_norms: tuple[Floats, ...]  # (d_vocab,) of the embedding, and of the unembedding if it is another matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest tokens of every token, by cosine of the centred embeddings."""
+    """Read the nearest tokens of every token, by cosine of the centred embeddings."""
 
     file: TensorFile
 
     def nearest(self, token: int) -> tuple[Array, Floats]:
-        """Return ids and scores, nearest first."""
+        """Return ids and scores of the nearest tokens, nearest first."""
         ids, scores = (self.file.block(f"neighbours.{name}", token) for name in ("ids", "scores"))
         if what := fault(ids, scores, self.file.tensors["neighbours.ids"].shape[0]):
             raise damaged(self.file.path, f"is damaged: the list of tokens nearest to {token} {what}")
@@ -56,7 +57,7 @@ class Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class ClassifierLists:
-    """The lists of a classification head, which belongs to no layer."""
+    """Read the lists of a classification head, which belongs to no layer."""
 
     file: TensorFile
     stored: Stored
@@ -82,12 +83,12 @@ class ClassifierLists:
         return VectorLists(ids, scores, norm, *coherences)
 
     def base_norm(self, kind: str, index: int) -> float | None:
-        """Return |base vector|, of a difference from a base with such a head."""
+        """Return |base vector|, if this is a difference from a base with such a head."""
         return float(self.file.block(f"{kind}.base_norm", index)) if self.entry.subtracted else None
 
 
 def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
-    """Return what a file says of itself: its build, its layer, and its part, unless the part is as old as format 3."""
+    """Return the metadata of a file: its build, its layer, and its part, unless the part is as old as format 3."""
     known = {"model": manifest.model, "build": manifest.build, "format": str(FORMAT)}
     if piece.layer is not None:
         known["layer"] = str(piece.layer)
@@ -111,7 +112,7 @@ def layout_of(manifest: Manifest, piece: Piece) -> Layout:
 
 
 def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
-    """Open a file; raise ShardDamaged unless it is the piece of this build that it is taken for."""
+    """Open a file; raise ShardDamaged unless it is this piece of this build."""
     file, expected = TensorFile(path), metadata(manifest, piece)
     said = {name: file.metadata[name] for name in KNOWN_METADATA if name in file.metadata}
     if said != expected:
@@ -128,7 +129,8 @@ def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
 
 
 def check_piece(path: Path, manifest: Manifest, piece: Piece) -> int:
-    """Return the length of a file that the index can use; raise ShardDamaged by all that opening it tells."""
+    """Return the length of a file that the index can use; raise ShardDamaged for every error that opening it can
+    find."""
     if piece.part == "vocabulary":
         return open_vocabulary(path, manifest).n_bytes
     return open_piece(path, manifest, piece).n_bytes
@@ -149,8 +151,8 @@ def open_vocabulary(path: Path, manifest: Manifest) -> Vocabulary:
 
 
 def _check_bounds(file: TensorFile, stored: Stored) -> None:
-    """Raise ShardDamaged unless the inverted lists of each lens and end begin where the ones before end, and end with
-    their arrays. These few numbers are zeros where a file has its length and its header but not what was written."""
+    """Raise ShardDamaged unless the inverted lists of each lens and end begin where the lists before end, and end with
+    their arrays. These few numbers are zeros in a file that has its length and its header but not its content."""
     for lists, others in (("inverted", "vector"), ("paired", "place"))[: 2 if stored.pairs else 1]:
         n_entries, n_others = (file.tensors[f"{lists}.{name}"].shape[0] for name in ("rank", others))
         length = file.tensors[f"{lists}.offsets"].shape[-1]  # d_vocab + 1

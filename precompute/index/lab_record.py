@@ -1,4 +1,5 @@
-"""What `lexiscope lab` measured of a model: DATA/MODEL/lab.json, one part for each measurement, null if not made."""
+"""Record what `lexiscope lab` measured of a model: DATA/MODEL/lab.json, one part for each measurement, null if not
+measured."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -12,7 +13,7 @@ from lexiscope.precompute.index.manifest_entries import Sha256
 
 LAB = "lab.json"
 MEASUREMENTS = ("similarity", "inverse", "coverage")
-MOST_BYTES = 1 << 22  # pages show all of it
+MOST_BYTES = 1 << 22  # a limit, because pages show all of it
 MOST_LAYERS, MOST_KS = 1 << 12, 100
 LARGEST_SEED = (1 << 31) - 1  # numpy takes twice as many; seeds of shuffles are counted up from it
 
@@ -50,12 +51,13 @@ class _ByLayer(_Part):
 
 
 class Similarities(_ByLayer):
-    """Of the pairs of vectors of each layer; shuffled: the first of one pair with the second of another."""
+    """Similarities of the pairs of vectors of each layer; shuffled: the first of one pair with the second of
+    another."""
 
     matched: ByLayer  # mean Sim_k of the top of the first with the top of the second
-    shuffled: ByLayer  # the same, on average over all shuffles
+    shuffled: ByLayer  # mean of `matched` over all shuffles
     shuffled_low: ByLayer  # the smallest mean of a shuffle
-    shuffled_high: ByLayer  # the largest
+    shuffled_high: ByLayer  # the largest mean of a shuffle
     matched_bottom: ByLayer  # mean Sim_k of the top of the first with the bottom of the second
     shuffled_bottom: ByLayer
     share_15: Annotated[
@@ -77,13 +79,13 @@ class SimilaritiesOfLens(_Part):
 
 
 class SimilarityPart(SimilaritiesOfLens):
-    """Appendix B.1, figure 6; the fields of SimilaritiesOfLens are of the lens dot."""
+    """The measurement of appendix B.1, figure 6; the fields of SimilaritiesOfLens are of the lens dot."""
 
     lenses: dict[Literal["cosine"], SimilaritiesOfLens] = {}
     k: Count  # tokens of a list that are compared
     shuffles: Count
     seed: Seed
-    layers: Layers  # those that were built when this was measured
+    layers: Layers  # layers that were built when this was measured
 
     def of_lens(self, lens: str) -> SimilaritiesOfLens | None:
         return self if lens == "dot" else self.lenses.get("cosine")
@@ -92,11 +94,11 @@ class SimilarityPart(SimilaritiesOfLens):
 class TextsUsed(_Part):
     """The texts that a model ran on."""
 
-    name: Name  # of the file
+    name: Name  # the name of the file
     sha256: Sha256
-    count: Count  # texts that ran
-    length: Count  # the most tokens of one, special ones included
-    positions: Count  # tokens of the texts themselves, all together
+    count: Count  # how many texts ran
+    length: Count  # the most tokens of a text, special ones included
+    positions: Count  # tokens of all texts together, without special ones
 
 
 class KeepK(_Part):
@@ -105,9 +107,9 @@ class KeepK(_Part):
     k: Annotated[tuple[Count, ...], Field(min_length=1, max_length=MOST_KS)]
     transpose: Cosines  # E' is the transpose of E
     pseudo: Cosines  # E' is the pseudo-inverse of E
-    transpose_same: Cosines | None = None  # where the x are the y, too, so that each is also paired with itself
+    transpose_same: Cosines | None = None  # the same if the x are also the y, so that each is also paired with itself
     pseudo_same: Cosines | None = None
-    samples: Count  # so many x, and as many y
+    samples: Count  # how many x, and as many y
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -124,16 +126,17 @@ class KeepKOfStates(KeepK):
 
 
 class InversePart(_Part):
-    """Appendix A, figure 5."""
+    """The measurement of appendix A, figure 5."""
 
     normal: KeepK | None = None  # samples of N(0, 1)
     ff_value: KeepK | None = None
-    hidden: KeepKOfStates | None = None  # null without texts, too
+    hidden: KeepKOfStates | None = None  # null also without texts
     seed: Seed
 
 
 class Coverages(_ByLayer):
-    """R_k by layer: the mean over all positions; `_sd`: the standard deviation of the means of texts."""
+    """R_k by layer: the mean over all positions; fields that end in `_sd` have the standard deviation of the means of
+    texts."""
 
     own: ByLayer  # of the state after the layer
     own_random: ByLayer  # of the state after the layer at a position drawn from all
@@ -153,14 +156,15 @@ class CoveragesOfLens(_Part):
 
 
 class CoveragePart(CoveragesOfLens):
-    """Section 4.2 and appendix B.2, figures 2 and 7; the fields of CoveragesOfLens are of the lens dot."""
+    """The measurement of section 4.2 and appendix B.2, figures 2 and 7; the fields of CoveragesOfLens are of the lens
+    dot."""
 
     lenses: dict[Literal["cosine"], CoveragesOfLens] = {}
     k: Count
     m: Count  # how many vectors count as active
     drawn: Count  # positions that random states were drawn from
     seed: Seed
-    layers: Layers  # those that were built when this was measured
+    layers: Layers  # layers that were built when this was measured
     texts: TextsUsed
 
     def of_lens(self, lens: str) -> CoveragesOfLens | None:
@@ -170,7 +174,7 @@ class CoveragePart(CoveragesOfLens):
 class LabRecord(_Part):
     format: Literal[1] = 1
     weights_sha256: Sha256  # as in the manifest
-    base_sha256: Sha256 | None = None  # of a difference: the base's
+    base_sha256: Sha256 | None = None  # the base's weights, if this is a difference
     n_layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
     similarity: SimilarityPart | None = None
     inverse: InversePart | None = None
@@ -189,12 +193,13 @@ class LabRecord(_Part):
 
     @classmethod
     def of(cls, manifest: Manifest) -> Self:
-        """Nothing measured yet."""
+        """Return a record in which nothing is measured yet."""
         base = manifest.minus.weights_sha256 if manifest.minus else None
         return cls(weights_sha256=manifest.weights_sha256, base_sha256=base, n_layers=manifest.shape.n_layers)
 
     def is_of(self, manifest: Manifest) -> bool:
-        """Whether this was measured of the very weights that an index is of; else it must not be shown as theirs."""
+        """Return True if this was measured of the very weights of an index; otherwise it must not be shown as
+        theirs."""
         wanted = type(self).of(manifest)
         return (self.weights_sha256, self.base_sha256, self.n_layers) == (
             wanted.weights_sha256,
@@ -204,7 +209,8 @@ class LabRecord(_Part):
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Of an index's folder; None where nothing was measured. ShardDamaged for what is no such file."""
+        """Read the record in an index's folder; None if nothing was measured. Raise ShardDamaged if the file is no
+        record."""
         path, again = folder / LAB, f"Remove it, and run `lexiscope lab {folder.name}` again."
         try:
             with open_regular(path) as file:

@@ -1,5 +1,5 @@
-"""The address of a label, which says what it is about: gpt2-medium/vo/16/6, gpt2/ff/10/2361, gpt2/sub/3/5/12, or a
-model's name alone."""
+"""Parse the address of a label, which says what the label is about: gpt2-medium/vo/16/6, gpt2/ff/10/2361,
+gpt2/sub/3/5/12, or a model's name alone."""
 
 import re
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ DIRECTIONS = (
     "vo_out",
     "qk_query",
     "qk_key",
-)  # both sides, or one: layer, head, number of the direction
+)  # a direction, or one of its sides: layer, head, number of the direction
 KINDS = (*HEADS, *NEURONS, *SUBHEADS, *DIRECTIONS)
 
-NO_MODELS = (COMPARISONS, "labels")  # folders in the data folder that are no model's
-LONGEST_MODEL = 255  # characters, as of a folder
+NO_MODELS = (COMPARISONS, "labels")  # folders in the data folder that belong to no model
+LONGEST_MODEL = 255  # characters, as in the name of a folder
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
 Parameter = Literal["", "layer", "head", "neuron", "subhead", "direction"]
@@ -30,8 +30,8 @@ Parameter = Literal["", "layer", "head", "neuron", "subhead", "direction"]
 
 @dataclass(frozen=True, slots=True)
 class LabelAddress:
-    """`kind` is "" where the label is about the whole model, and numbers that a kind does not have are None. A name
-    that people type (parameter_names.py) may also mean a `layer`, which has no labels."""
+    """The address of a label. `kind` is "" if the label is about the whole model, and numbers that a kind does not have
+    are None. A name that people type (parameter_names.py) may also mean a `layer`, which has no labels."""
 
     model: str
     kind: str = ""
@@ -45,21 +45,22 @@ class LabelAddress:
 
     @property
     def parameter(self) -> Parameter:
-        """The parameter that has a page of its own: the address names it, or one of its vectors or matrices."""
+        """Return the parameter that has a page of its own: the address names this parameter, or one of its vectors or
+        matrices."""
         for parameter, kinds in _PARAMETERS.items():
             if self.kind in kinds:
                 return parameter
         return ""
 
     def in_shape(self, shape: Shape) -> "LabelAddress":
-        """The same address; of a vector that grouped heads share, that of the first of them."""
+        """Return the same address; if grouped heads share the vector, return the address of the first of them."""
         if self.kind in GROUPED_KINDS and self.index is not None and self.sub is not None:
             head, _ = shape.head_and_subhead(self.kind, shape.row(self.kind, self.index, self.sub))
             return LabelAddress(self.model, self.kind, self.layer, head, self.sub)
         return self
 
     def what_is_wrong(self, shape: Shape) -> str | None:
-        """Why a model of this shape has no such parameter, and which it has."""
+        """Say why a model of this shape has no such parameter, and which it has; None if it has it."""
         if self.kind == "ff_up" and not shape.gated:
             return f"neurons of {self.model} are not gated, so they have no ff_up: write ff, ff_key or ff_value"
         counts = {"layer": shape.n_layers}
@@ -82,7 +83,7 @@ _PARAMETERS: dict[Parameter, tuple[str, ...]] = {
 
 
 def parse_label_address(text: str) -> LabelAddress:
-    """ValueError says what would work."""
+    """Parse the address of a label; a ValueError says what would work."""
     model, *rest = text.split("/")
     if not MODEL_NAME.fullmatch(model) or len(model) > LONGEST_MODEL or model in NO_MODELS:
         raise ValueError("it begins with a model's name, as on the home page, such as gpt2-medium/vo/16/6")

@@ -1,5 +1,5 @@
-"""What people said of parameters: files of labels, DATA/labels/*.json, each a JSON list of objects. They may come from
-anybody: whatever is wrong is named, by file, entry and field, and the rest is used."""
+"""Read what people said of parameters: files of labels, DATA/labels/*.json, each a JSON list of objects. They may come
+from anybody: every error is named, by file, entry and field, and the rest is used."""
 
 import os
 import unicodedata
@@ -22,11 +22,12 @@ LABELS = "labels"  # the folder in the data folder
 MOST_BYTES, MOST_LABELS = 4_000_000, 20_000  # of a file
 MOST_FILES, MOST_BYTES_OF_ALL = 200, 16_000_000  # of a folder
 MOST_ENTRIES = 1_000  # of a label's list
-MOST_FAULTS = 20  # of a file that are named one by one
+MOST_FAULTS = 20  # errors of a file that are named one by one
 
-_JOINERS = "\u200c\u200d"  # which some scripts, and emoji, are written with
+_JOINERS = "\u200c\u200d"  # characters that some scripts, and emoji, are written with
 _BLANK = "\u2800\u115f\u1160\u3164\uffa0"  # signs and letters without ink
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # they hide what follows, turn it round or break the line
+# Categories of characters that hide what follows, turn it round or break the line.
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def _check_visible(text: str, allowed: str = "") -> str:
@@ -56,7 +57,7 @@ def _web(url: str) -> str:
     try:
         parts = urlsplit(url)
         fine = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
-        fine = fine and parts.port != 0  # a ValueError where it is no number of a port
+        fine = fine and parts.port != 0  # `port` raises a ValueError if it is no number of a port
     except ValueError:
         fine = False
     if url and (not fine or " " in url or "\\" in url):
@@ -69,20 +70,21 @@ Pair: TypeAlias = Annotated[list[Token], Field(min_length=2, max_length=2)]  # f
 
 
 class Label(BaseModel):
-    """One entry of a file. A leading space of a token is a space."""
+    """One entry of a file. A leading space of a token is written as a space."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     address: Annotated[str, StringConstraints(max_length=400), AfterValidator(_address)]
     title: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(_line)]
     text: Annotated[str, StringConstraints(max_length=4000), AfterValidator(_lines)] = ""
-    source: Annotated[str, StringConstraints(max_length=400), AfterValidator(_line)] = ""  # who said so, and where
+    # The person who said so, and where.
+    source: Annotated[str, StringConstraints(max_length=400), AfterValidator(_line)] = ""
     url: Annotated[str, StringConstraints(max_length=2000), AfterValidator(_web)] = ""
-    pairs: Annotated[list[Pair] | None, Field(min_length=1, max_length=MOST_ENTRIES)] = None  # of vo and qk
+    pairs: Annotated[list[Pair] | None, Field(min_length=1, max_length=MOST_ENTRIES)] = None  # only for vo and qk
     tokens: Annotated[list[Token] | None, Field(min_length=1, max_length=MOST_ENTRIES)] = None
-    end: Literal["top", "bottom"] = "top"  # of our list, with which the label's is compared
+    end: Literal["top", "bottom"] = "top"  # the end of our list with which the label's list is compared
     lens: Literal["dot", "cosine"] = "dot"
-    preset: Preset = "all"  # of pairs
+    preset: Preset = "all"  # the preset of pairs
 
     @model_validator(mode="after")
     def _one_list(self) -> "Label":
@@ -101,21 +103,22 @@ class Label(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FiledLabel:
-    """A label, and where it stands."""
+    """A label, and its file and number there."""
 
     label: Label
-    file: str  # its name, for people
+    file: str  # the name of the file, for people
     entry: int  # from 1
 
 
 @dataclass(frozen=True, slots=True)
 class LabelFile:
     labels: tuple[FiledLabel, ...] = ()
-    faults: tuple[str, ...] = ()  # each names the file
+    faults: tuple[str, ...] = ()  # errors, each with the name of the file
 
 
 def label_paths(folder: Path) -> list[Path]:
-    """The files of a folder by name, read or not; none where there is no folder. An OSError where it is none."""
+    """Return the files of a folder by name, without opening them; none if there is no folder. Raise OSError if it is no
+    folder."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith(".json") and not entry.name.startswith(".")]
@@ -127,7 +130,7 @@ def label_paths(folder: Path) -> list[Path]:
 
 
 def read_label_file(path: Path, name: str, inside: Path | None = None) -> LabelFile:
-    """Reads one file, which people know by a name; `inside` is the folder that a link may not lead out of."""
+    """Read a file. `name` is its name for people; `inside` is the folder that a link may not lead out of."""
     try:
         found = path.resolve(strict=True)
         if inside is not None and not found.is_relative_to(inside.resolve()):
@@ -141,7 +144,8 @@ def read_label_file(path: Path, name: str, inside: Path | None = None) -> LabelF
 
 
 def parse_labels(content: bytes, name: str) -> LabelFile:
-    """The labels of a file's content; entries that are none are left out and named."""
+    """Return the labels in the content of a file; entries that are no labels are left out, and their errors are
+    named."""
     try:
         if len(content) > MOST_BYTES:
             raise ValueError(f"it is longer than {MOST_BYTES} bytes: split it into several files")
@@ -170,18 +174,19 @@ def parse_labels(content: bytes, name: str) -> LabelFile:
 
 
 def first_faults(name: str, faults: Sequence[str], unnamed: int = 0) -> list[str]:
-    """The first faults of a file, and how many more there are, with those that were only counted."""
+    """Return the first errors of a file, and how many more there are, including `unnamed` ones, which were only
+    counted."""
     more = len(faults) - MOST_FAULTS + unnamed
     return [*faults[:MOST_FAULTS], *([f"{name}: {more} more faults like these"] if more > 0 else ())]
 
 
 def plain_path(path: Path | str) -> str:
-    """The name of a file as text, whatever bytes it is made of."""
+    """Return the name of a file as text, whatever bytes it consists of."""
     return plain(str(path).encode("utf-8", "backslashreplace").decode())
 
 
 def _explained(error: ValidationError) -> Iterator[str]:
-    """Each fault of an entry: the field, what is wrong with it, and what would work."""
+    """Yield each error of an entry: the field, what is wrong with it, and what would work."""
     for fault in error.errors(include_url=False, include_input=False):
         where = ".".join(str(at + 1) if isinstance(at, int) else at for at in fault["loc"])
         what = _SAYINGS.get(fault["type"], "{msg}").format(msg=fault["msg"], **fault.get("ctx", {}))

@@ -1,5 +1,5 @@
-"""The parts of an index: which arrays each holds, by name, type and shape (FORMAT.md lists the same), and how its files
-are called."""
+"""Declare the parts of an index: the arrays of each, by name, type and shape (FORMAT.md lists the same), and the names
+of its files."""
 
 import math
 import re
@@ -38,7 +38,7 @@ PER_MATRIX = {
     "{matrix}.coherence": ("float32", "n_heads, L, P, E"),
     "{matrix}.readability": ("float32", "n_heads, L, P, E"),
 }
-# Only in the index of a difference of two checkpoints; the latter also where there are no pairs.
+# Only in the index of a difference of two checkpoints; the matrix norms also if there are no pairs.
 PER_KIND_OF_DIFFERENCE = {
     "{kind}.base_norm": ("float32", "n"),
 }
@@ -76,9 +76,10 @@ PER_KIND_OF_STATS = {
 }
 MOMENTS = ("mean", "sd", "skew", "kurtosis")  # the last axis of `{kind}.moments`
 SUFFIX = ".safetensors"
-NEAREST = 20  # tokens, or one less than there are
+NEAREST = 20  # nearest tokens, or one less than there are tokens
 
-Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # name -> (dtype, shape); -1 where a dimension may be any
+# Name -> (dtype, shape); -1 if a dimension may have any length.
+Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,10 @@ class Part:
     """A part of an index: a file for the whole model, or one for each layer."""
 
     name: str
-    title: str  # what messages call a file of it
-    stem: str  # of its files' names
+    title: str  # the name of its files in messages
+    stem: str  # the beginning of its files' names
     version: int | None = (
-        None  # in its files' names; it rises with its arrays. None: the parts that format 3 began with
+        None  # the version in its files' names, which rises with its arrays; None: the parts that format 3 began with
     )
 
     @property
@@ -97,18 +98,19 @@ class Part:
         return "{layer}" in self.stem
 
     def file(self, layer: int | None, generation: int) -> str:
-        """Return the name of a file. A rebuild lies beside the index that it will replace, so its files have others."""
+        """Return the name of a file. A rebuild lies beside the index that it will replace, so its files have other
+        names."""
         version = "" if self.version is None else f".v{self.version}"
         again = "" if generation == 1 else f".g{generation}"
         return f"{self.stem.format(layer=layer)}{version}{again}{SUFFIX}"
 
     def version_in(self, file: str) -> int | None:
-        """Return the version that the name of one of its files tells."""
+        """Return the version in the name of one of the part's files."""
         match = re.search(rf"\.v([1-9][0-9]{{0,5}})(\.g[0-9]+)?{re.escape(SUFFIX)}$", file)
         return int(match[1]) if match else None
 
 
-# In the order in which a build makes them, but for the nearest tokens, which wait for the first layer.
+# In the order in which a build makes them, except that the nearest tokens wait for the first layer.
 PARTS = {
     part.name: part
     for part in (
@@ -119,8 +121,8 @@ PARTS = {
         Part("stats", "stats of layer {layer}", "stats-{layer}", version=1),
     )
 }
-# The names of files that a build may remove when no manifest lists them: ours, also of versions and parts that are not
-# known here, and of format 1 (.lxs).
+# The names of files that a build may remove when no manifest lists them: our own, also of versions and parts that are
+# not known here, and of format 1 (.lxs).
 OWN_FILE = re.compile(
     r"((layer-[0-9]+|vocabulary|neighbours|classifier)|[a-z_]+(-[0-9]+)?\.v[0-9]+)(\.g[0-9]+)?\.(safetensors|lxs)"
 )
@@ -146,13 +148,13 @@ class Piece(NamedTuple):
         return part is not None and part.of_layers == (self.layer is not None) and part.version_in(file) == part.version
 
     def is_older(self, file: str) -> bool:
-        """Return True if the file has a version of the part that came before the one that is made now."""
+        """Return True if the file has an older version of the part than the one that is made now."""
         part = PARTS.get(self.part)
         return part is not None and (part.version_in(file) or 0) < (part.version or 0)
 
 
 def number_dtype(count: int) -> str:
-    """The type of numbers from 0 to count - 1: token ids, and vectors of a layer."""
+    """Return the type of numbers from 0 to count - 1: token ids, and vectors of a layer."""
     return "uint16" if count <= 1 << 16 else "uint32"
 
 
@@ -162,8 +164,8 @@ def rank_dtype(k: int) -> str:
 
 @cache
 def shard_layout(stored: Stored) -> Layout:
-    """The arrays of a shard: similarities where both kinds are stored, those of pairs where there are pairs.
-    The lists of a difference, and those of directions, need not all be inverted."""
+    """Return the arrays of a shard: similarities if both kinds are stored, arrays of pairs if there are pairs. The
+    lists of a difference, and those of directions, need not all be inverted."""
     may_lack_some = stored.difference or stored.directions
     return _shard_layout(stored, listed=-1 if may_lack_some else _most_listed(stored), paired=-1)
 
@@ -192,7 +194,7 @@ def _shard_layout(stored: Stored, listed: int, paired: int) -> Layout:
 
 
 def shard_size(stored: Stored) -> tuple[int, int]:
-    """The most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
+    """Return the most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
     lists = len(stored.lenses) * len(ENDS)
     paired = stored.shape.n_heads * len(stored.matrices) * len(PRESETS) * lists * stored.pairs * 2
     listed = _most_listed(stored)
@@ -200,7 +202,7 @@ def shard_size(stored: Stored) -> tuple[int, int]:
 
 
 def _most_listed(stored: Stored) -> int:
-    """The entries of the inverted lists of a layer if every list of its vectors is inverted."""
+    """Return the entries of the inverted lists of a layer if every list of its vectors is inverted."""
     return stored.n_vectors * len(stored.lenses) * len(ENDS) * stored.k
 
 
@@ -215,7 +217,8 @@ def neighbours_layout(shape: Shape) -> Layout:
 
 
 def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: bool) -> Layout:
-    """The arrays of a classification head: kinds with so many vectors; `subtracted`: from those of a base."""
+    """Return the arrays of a classification head. `counts` has the number of vectors by kind; `subtracted` is True if
+    those of a base were subtracted."""
     sizes = {"L": len(stored.lenses), "E": len(ENDS), "k": stored.k}
     per_kind = PER_KIND | PER_KIND_OF_DIFFERENCE if subtracted else PER_KIND
     layout: Layout = {}
@@ -234,12 +237,12 @@ def stats_layout(stored: Stored) -> Layout:
 
 
 def layout_bytes(layout: Layout) -> int:
-    """Return the bytes of all arrays; one whose length is open counts as empty."""
+    """Return the bytes of all arrays; an array of open length counts as empty."""
     return sum(np.dtype(dtype).itemsize * max(0, math.prod(sizes)) for dtype, sizes in layout.values())
 
 
 def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], layout: Layout) -> Iterable[str]:
-    """Yield every way in which arrays are not those of a layout; arrays that it does not name are left alone."""
+    """Yield every way in which arrays differ from a layout; arrays that the layout does not name are left alone."""
     for name in sorted(layout.keys() - arrays.keys()):
         yield f"it lacks the array {name}"
     for name in layout.keys() & arrays.keys():

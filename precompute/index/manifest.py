@@ -1,5 +1,5 @@
-"""The manifest of an index, manifest.json: what the index was made from, and which of its files are finished. It is
-replaced whole, never edited."""
+"""Read and write the manifest of an index, manifest.json: what the index was made from, and which of its files are
+finished. It is replaced whole, never edited."""
 
 import errno
 import hashlib
@@ -36,16 +36,17 @@ from lexiscope.precompute.rebuild_command import difference_name, rebuild_comman
 from lexiscope.precompute.shape import LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
-MAX_BYTES = 1 << 24  # of a manifest, whatever its format
+MAX_BYTES = 1 << 24  # bytes of a manifest of any format
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
     "kinds", "minus",
 )  # fmt: skip
-OPTIONAL = ("kinds", "minus", "embedding_change", "classifier", "parts")  # not in the file while they are None or empty
-OF_MODEL = "model"  # stands for the layer in `parts` where a file is of the whole model
+# Left out of the file while they are None or empty.
+OPTIONAL = ("kinds", "minus", "embedding_change", "classifier", "parts")
+OF_MODEL = "model"  # stands for the layer in `parts`, if a file is of the whole model
 
-_PARTS_OF_MODEL = ("vocabulary", "neighbours", "classifier")  # which have fields of their own, as the lists have
+_PARTS_OF_MODEL = ("vocabulary", "neighbours", "classifier")  # parts that have fields of their own, as the lists have
 _MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 
@@ -65,17 +66,19 @@ class Manifest(StrictRecord):
     pairs: Annotated[int, Field(ge=0, le=LARGEST_PAIRS)]  # 0: none are stored
     lenses: tuple[str, ...] = LENSES
     presets: tuple[str, ...] = PRESETS
-    kinds: tuple[str, ...] | None = None  # None, and then not in the file: all but directions
-    minus: Minus | None = None  # of a difference, whose other weights are the tuned model's; else not in the file
-    embedding_change: EmbeddingChange | None = None  # of a difference; None, and not in the file: not recorded
-    source: str  # what to pass to get the weights again
+    kinds: tuple[str, ...] | None = None  # None, and then not in the file: all except directions
+    # The base, if the index is of a difference of these weights from it; else not in the file.
+    minus: Minus | None = None
+    # Only of a difference; None, and then not in the file, if not recorded.
+    embedding_change: EmbeddingChange | None = None
+    source: str  # the argument that gets the weights again
     generation: Number = 1
-    reads_best: str | None = None  # the lens that reads best (`hubs.py`), once all layers are there
+    reads_best: str | None = None  # the lens that reads best (`hubs.py`), once all layers are built
     vocabulary: FileEntry | None = None  # None only while the first file of an index is being made
     neighbours: FileEntry | None = None  # made after the first layer
-    classifier: ClassifierEntry | None = None  # of a checkpoint with a classification head; else not in the file
-    shards: dict[int, FileEntry] = Field(default_factory=dict)  # of the part `lists`
-    parts: dict[str, dict[int | Literal["model"], FileEntry]] = Field(default_factory=dict)  # of all other parts
+    classifier: ClassifierEntry | None = None  # only of a checkpoint with a classification head; else not in the file
+    shards: dict[int, FileEntry] = Field(default_factory=dict)  # files of the part `lists`, by layer
+    parts: dict[str, dict[int | Literal["model"], FileEntry]] = Field(default_factory=dict)  # files of all other parts
 
     @field_validator("shards")
     @classmethod
@@ -121,7 +124,7 @@ class Manifest(StrictRecord):
 
     @cached_property
     def build(self) -> str:
-        """Return the fingerprint of all that decides the contents of the files; each of them carries it."""
+        """Return the fingerprint of all that decides the contents of the files; each file carries it."""
         identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": self.shape.identity()}
         if self.kinds is None:
             del identity["kinds"]
@@ -145,7 +148,7 @@ class Manifest(StrictRecord):
 
     @property
     def name(self) -> str:
-        """Return what others call the model; "" if that is not known."""
+        """Return the public name of the model; "" if it is not known."""
         return proper_name(self.source, self.revision)
 
     @property
@@ -194,7 +197,7 @@ class Manifest(StrictRecord):
         return self.with_changes(**fields)
 
     def check_folder(self, folder: Path, asked: str) -> None:
-        """Raise ManifestDamaged if the folder has another model's name; `asked` is what a user called it."""
+        """Raise ManifestDamaged if the folder has another model's name; `asked` is the name that a user gave."""
         if self.model != folder.name:
             raise ManifestDamaged(
                 f"{folder / MANIFEST} is of another model, {self.model}: rename the folder to that, or delete it and "
@@ -296,7 +299,7 @@ def read_old_fields(folder: Path) -> Mapping[str, Any]:
 
 
 def _shape_defaults() -> dict[str, Any]:
-    """Return, as JSON, the fields of a shape that a manifest may lack because it is older than they are."""
+    """Return, as JSON, the fields of a shape that a manifest may lack because it is older than these fields."""
     defaults = {field.name: field.default for field in dataclass_fields(Shape) if field.default is not MISSING}
     return dict(strict_json(canonical_json(defaults)))
 

@@ -1,5 +1,5 @@
-"""What manifests say of single files, and of the base of a difference. The types of the fields leave no room for names
-and numbers that no build would write."""
+"""Declare what manifests say of single files, and of the base of a difference. The types of the fields leave no room
+for names and numbers that no build would write."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,12 +10,12 @@ from lexiscope.precompute.files import damaged, sha256_of, unreadable
 from lexiscope.precompute.index.model_names import MODEL_NAME
 from lexiscope.precompute.shape import HEAD_KINDS
 
-LARGEST_SIZE = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not say more
+LARGEST_SIZE = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not have a larger one
 
 PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
 Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 Number = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
-# |tuned - base| / |base| of W_E, and of W_U where the base has one of its own
+# |tuned - base| / |base| of W_E, and of W_U if the base has one of its own
 EmbeddingChange = dict[Literal["W_E", "W_U"], Annotated[float, Field(ge=0)]]
 
 
@@ -49,8 +49,8 @@ class Minus(StrictRecord):
     """The two models of a difference: the base is subtracted from the tuned model."""
 
     tuned: PlainName  # the name that an index of the tuned model has
-    model: PlainName  # the same of the base
-    source: str  # of the base: what to pass to get its weights again
+    model: PlainName  # the name that an index of the base has
+    source: str  # the argument that gets the base's weights again
     revision: str
     weights_sha256: Sha256
 
@@ -60,7 +60,8 @@ class ClassifierEntry(FileEntry):
 
     labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
     dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the step before the labels; 0: there is none
-    subtracted: bool = False  # of a difference: whether the base has such a head, too, or the tuned one's is shown
+    # Whether a base with such a head was subtracted; False in a difference: the tuned model's head is shown.
+    subtracted: bool = False
 
     @property
     def counts(self) -> dict[str, int]:

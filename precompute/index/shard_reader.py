@@ -1,5 +1,5 @@
-"""One layer of an index: the lists of its vectors, read from the file; a value that cannot be right is a ShardDamaged,
-never another token."""
+"""Read one layer of an index: the lists of its vectors. A value that cannot be right raises ShardDamaged, and is never
+shown as another token."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,12 @@ from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.shape import ENDS
 
-NOTABLE = np.float32(0.15)  # a similarity that chance hardly ever gives; JSON calls a share of these share_15
+NOTABLE = np.float32(0.15)  # a similarity that chance hardly ever gives; JSON calls the share of these share_15
 
 
 class Shard:
-    """Vectors and their similarities are here; what heads have is in `heads`, lists by their tokens in `inverted`."""
+    """Read a layer. Vectors and their similarities are here; values of heads are in `heads`, lists by their tokens in
+    `inverted`."""
 
     def __init__(self, file: TensorFile, stored: Stored, layer: int) -> None:
         self.file = file
@@ -30,11 +31,12 @@ class Shard:
         self.inverted = InvertedReader(self._arrays)
 
     def array(self, name: str) -> Array:
-        """A whole array by its name in FORMAT.md, read from the file: not checked."""
+        """Return a whole array by its name in FORMAT.md, read from the file: not checked."""
         return self.file.array(name)
 
     def vectors(self, which: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
-        """(V, E, k) ids and scores: both lists of each of these vectors (kind, index), read and checked together."""
+        """Return ids and scores (V, E, k): both lists of each of these vectors (kind, index), read and checked
+        together."""
         shape, lens_at = self._shape, self._arrays.lens_at(lens)
         for kind, index in which:
             position("kind", kind, self._stored.kinds)
@@ -52,13 +54,13 @@ class Shard:
         return VectorLists(ids[0], scores[0], self.norm(kind, index), *self.coherences(kind, index, lens))
 
     def first_ids(self, kind: str, numbers: Array, lens: str, count: int, end: str = "top") -> Array:
-        """(n, count): the first tokens of these vectors' lists at one end."""
+        """Return the first tokens of these vectors' lists at one end: (n, count)."""
         lens_at, end_at = self._arrays.lens_at(lens), position("end", end, ENDS)
         starts = ((numbers * len(self._stored.lenses) + lens_at) * len(ENDS) + end_at) * self._stored.k
         ids = self.file.rows(f"{kind}.ids", starts, min(count, self._stored.k))
         wrong = (ids >= self._shape.d_vocab).any(axis=-1) | (ids[:, 1:] == ids[:, :-1]).any(axis=-1)
         for number in numbers[wrong][:1].tolist():
-            self.vector(kind, number, lens)  # says what is wrong
+            self.vector(kind, number, lens)  # raises an error that says what is wrong
         return ids
 
     def norm(self, kind: str, index: int) -> float:
@@ -68,52 +70,54 @@ class Shard:
         return norm
 
     def coherences(self, kind: str, index: int, lens: str) -> list[float]:
-        """The coherence of a vector's top and of its bottom."""
+        """Return the coherence of a vector's top and of its bottom."""
         of_vector = self._arrays.column(f"{kind}.coherence")[index, self._arrays.lens_at(lens)]
         return self._arrays.cosines(f"the coherence of {kind} {index}", of_vector)
 
     def all_norms(self, kind: str) -> Floats:
-        """(n,) by vector, as stored: not checked."""
+        """Return the norms of the vectors of a kind, (n,), as stored: not checked."""
         return self._arrays.column(f"{kind}.norm")
 
     def all_coherences(self, kind: str, lens: str, end: str = "top") -> Floats:
-        """(n,) of the vectors' lists at one end, as stored: not checked."""
+        """Return the coherences of the vectors' lists at one end, (n,), as stored: not checked."""
         return self._arrays.column(f"{kind}.coherence")[:, self._arrays.lens_at(lens), position("end", end, ENDS)]
 
     def base_norm(self, kind: str, index: int) -> float:
-        """Of the base's vector, in an index of a difference."""
+        """Return the norm of the base's vector, in an index of a difference."""
         norm = float(self.all_base_norms(kind)[index])
         if not 0 <= norm < np.inf:
             raise self._arrays.damage(f"the norm of the base's {kind} {index} is {norm}")
         return norm
 
     def all_base_norms(self, kind: str) -> Floats:
-        """(n,) of the base's vectors, in an index of a difference, as stored: not checked."""
+        """Return the norms of the base's vectors, (n,), in an index of a difference, as stored: not checked."""
         return self._arrays.column(f"{kind}.base_norm")
 
     def similarity(self, neuron: int, lens: str) -> Similarity:
-        """Sim_k of the top of a neuron's key with the top and with the bottom of its value."""
+        """Return Sim_k of the top of a neuron's key with the top and with the bottom of its value."""
         self._arrays.check_range("neuron", neuron, self._shape.d_mlp)
         return self._similarity("ff", neuron, lens, f"neuron {neuron}")
 
     def subhead_similarity(self, matrix: str, head: int, subhead: int, lens: str) -> Similarity:
-        """The same of the two vectors of a subhead: v and o (`vo`), or q and k (`qk`)."""
+        """Return the similarities of the two vectors of a subhead: v and o (`vo`), or q and k (`qk`)."""
         self._arrays.check_range("head", head, self._shape.n_heads)
         self._arrays.check_range("subhead", subhead, self._shape.d_head)
         number = head * self._shape.d_head + subhead
         return self._similarity(matrix, number, lens, f"{matrix} of head {head}, subhead {subhead},")
 
     def all_similarities(self, compared: str, lens: str) -> Floats:
-        """(n, E) of all neurons (`ff`), or of all subheads, head after head (`vo`, `qk`), as stored: not checked."""
+        """Return the similarities of all neurons (`ff`), or of all subheads, head after head (`vo`, `qk`), (n, E), as
+        stored: not checked."""
         return self._similarity_column(f"{compared}.similarity", lens)
 
     def all_shuffled(self, compared: str, lens: str) -> Floats:
-        """(n, E): what similarities are where the second list is that of another, as stored: not checked."""
+        """Return the similarities if the second list is that of another neuron or subhead, (n, E), as stored: not
+        checked."""
         return self._similarity_column(f"{compared}.shuffled", lens)
 
     def shuffled(self, compared: str, lens: str) -> tuple[float, float, float]:
-        """What chance gives: the mean of shuffled similarities with top and with bottom, and the share of those of
-        which the larger is at least NOTABLE."""
+        """Return what chance gives: the mean of shuffled similarities with top and with bottom, and the share of those
+        of which the larger is at least NOTABLE."""
         of_all = self.all_shuffled(compared, lens)
         if not ((of_all >= 0) & (of_all <= 1)).all():
             raise self._arrays.damage(f"{compared}.shuffled has a value that is no similarity")

@@ -1,4 +1,5 @@
-"""Runs of stitching: DATA/vs/A/B/stitching.json, a list with one run for each file of texts and number of layers."""
+"""Record runs of stitching: DATA/vs/A/B/stitching.json, a list with one run for each file of texts and number of
+layers."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +10,7 @@ from lexiscope.precompute.errors import ShardDamaged
 from lexiscope.precompute.files import open_regular
 
 STITCHING = "stitching.json"
-MOST_BYTES, MOST_RUNS = 1 << 20, 100  # pages show all of it
+MOST_BYTES, MOST_RUNS = 1 << 20, 100  # limits, because pages show all of it
 MOST_LAYERS = 1 << 12
 
 Count = Annotated[int, Field(ge=1, le=1 << 40)]
@@ -20,11 +21,11 @@ class Measured(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     accuracy: float = Field(ge=0, le=1)  # share of next tokens, or of labels, that stand first
-    loss: float  # mean of -ln p of the right one
+    loss: float  # mean of -ln p of the right token or label
 
 
 class AfterLayer(Measured):
-    layer: int = Field(ge=0)  # of A: its state after this layer was stitched
+    layer: int = Field(ge=0)  # a layer of A: the state after it was stitched
 
 
 def _one_after_the_other(layers: tuple[AfterLayer, ...]) -> tuple[AfterLayer, ...]:
@@ -39,7 +40,7 @@ ByLayer = Annotated[
 
 
 class WithoutKernel(BaseModel):
-    """The control: states of A as they are given to B, where both have one d_model."""
+    """The control: B is given states of A as they are, if both have the same d_model."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -48,25 +49,25 @@ class WithoutKernel(BaseModel):
 
 
 class StitchingRun(BaseModel):
-    """States of A after each of its layers, through the kernel and the last layers of B with B's head."""
+    """One run: states of A after each of its layers, through the kernel and the last layers of B with B's head."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     texts: Name  # the file's name
     sha256: Name  # of the file
-    last: Count  # layers of B that ran
+    last: Count  # how many layers of B ran
     measure: Literal["next", "label"]
-    count: Count  # texts that ran
+    count: Count  # how many texts ran
     skipped: int = Field(
         ge=0, le=1 << 40
     )  # texts that the two tokenizers cut differently, or that have nothing to predict
     predictions: Count  # next tokens, or labels
     length: Count  # tokens of a text that are read
     by_layer: ByLayer
-    embedding: Measured  # what A's first layer reads, stitched
+    embedding: Measured  # the input of A's first layer, stitched
     own: Measured  # B by itself
     chance: Measured  # accuracy: always the most frequent token or label; loss: all equally likely
-    identity: WithoutKernel | None = None  # None where d_model differs, or where A is B
+    identity: WithoutKernel | None = None  # None if d_model differs, or if A is B
     a_weights_sha256: Name
     b_weights_sha256: Name
 
@@ -75,7 +76,8 @@ _RUNS = TypeAdapter(Annotated[tuple[StitchingRun, ...], Field(max_length=MOST_RU
 
 
 def read_runs(folder: Path) -> tuple[StitchingRun, ...]:
-    """Of a comparison's folder; none where nothing was stitched. ShardDamaged for what is no such file."""
+    """Read the runs in a comparison's folder; none if nothing was stitched. Raise ShardDamaged if the file is no such
+    record."""
     path = folder / STITCHING
     try:
         with open_regular(path) as file:

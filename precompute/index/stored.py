@@ -1,5 +1,5 @@
-"""What an index stores of a model: which kinds of vectors, under which lenses, and how long its lists are.
-A build can leave out kinds, a lens, or all pairs of heads; what a model has is in its Shape."""
+"""Say what an index stores of a model: which kinds of vectors, under which lenses, and how long its lists are. A build
+can leave out kinds, a lens, or all pairs of heads; a model's Shape says what the model has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class Stored:
     kinds: tuple[str, ...]  # in the order of Shape.kinds, in which a shard numbers them
     lenses: tuple[str, ...]  # in the order of LENSES
     k: int  # entries of a list
-    pairs: int  # entries of a list of pairs; 0: there are none
-    difference: bool = False  # of two checkpoints, and not a model
+    pairs: int  # entries of a list of pairs; 0: no pairs are stored
+    difference: bool = False  # whether this is a difference of two checkpoints, and not a model
 
     @property
     def matrices(self) -> tuple[str, ...]:
@@ -24,38 +24,38 @@ class Stored:
 
     @cached_property
     def n_vectors(self) -> int:
-        """How many vectors a layer has, all kinds together."""
+        """Return how many vectors a layer has, all kinds together."""
         return sum(map(self.shape.count, self.kinds))
 
     @cached_property
     def weight_kinds(self) -> tuple[str, ...]:
-        """Those of the kinds that are rows or columns of weights: all but directions."""
+        """Return the kinds that are rows or columns of weights: all except directions."""
         return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
 
     @cached_property
     def counted_kinds(self) -> tuple[str, ...]:
-        """The kinds whose lists tell which tokens are hubs and which lens reads best: directions only where nothing
+        """Return the kinds whose lists tell which tokens are hubs and which lens reads best: directions only if nothing
         else is stored, so that no number of another list depends on them."""
         return self.weight_kinds or self.kinds
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """The matrices of which a kind of directions is stored, and then their singular values: `vo`, `qk`."""
+        """Return the matrices of which directions, and their singular values, are stored: `vo`, `qk`."""
         return tuple(matrix for matrix, kinds in DIRECTIONS.items() if not {*kinds}.isdisjoint(self.kinds))
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """Those of COMPARED whose two kinds are both stored: `ff`, `vo`, `qk`."""
+        """Return those of COMPARED whose two kinds are both stored: `ff`, `vo`, `qk`."""
         return tuple(name for name, kinds in COMPARED.items() if {*kinds} <= {*self.kinds})
 
     @property
     def similarity(self) -> bool:
-        """Whether a neuron's key is compared with its value."""
+        """Return True if a neuron's key is compared with its value."""
         return "ff" in self.compared
 
     @property
     def neurons(self) -> bool:
-        """Whether neurons have a page."""
+        """Return True if neurons have a page."""
         return any(kind.startswith("ff_") for kind in self.kinds)
 
     @property
@@ -64,18 +64,18 @@ class Stored:
 
     @property
     def heads(self) -> bool:
-        """Whether heads have a page."""
+        """Return True if heads have a page."""
         return self.subheads or self.pairs > 0 or bool(self.directions)
 
     @property
     def lens(self) -> str:
-        """The lens of a page that is asked for without one."""
+        """Return the lens of a page that is asked for without one."""
         return self.lenses[0]
 
     @property
     def options(self) -> str:
-        """The options of `lexiscope precompute` that left something out; "" where everything is stored, or everything
-        but directions."""
+        """Return the options of `lexiscope precompute` that left something out; "" if everything is stored, or
+        everything except directions."""
         usual = (self.shape.kinds, self.shape.weight_kinds)
         options = [
             "" if self.kinds in usual else f"--kinds {','.join(self.kinds)}",
@@ -86,7 +86,7 @@ class Stored:
 
 
 def position(what: str, asked: str, known: Sequence[str]) -> int:
-    """Where a name stands among the known ones, which is how shards number lenses, ends, presets and kinds."""
+    """Return where a name stands among the known ones, which is how shards number lenses, ends, presets and kinds."""
     if asked not in known:
         raise NotFound(f"{what} {asked!r}: there are {', '.join(known)}")
     return known.index(asked)

@@ -1,7 +1,7 @@
-"""One safetensors file of an index: written whole, checked when it is opened, read slice by slice with pread.
+"""Read and write one safetensors file of an index: written whole, checked when it is opened, read slice by slice with
+pread.
 
-Nothing is mapped: a file that is cut short under a reader is an error, not the end of the process.
-"""
+Nothing is mapped into memory: a file that is cut short under a reader raises an error, and does not end the process."""
 
 import errno
 import json
@@ -24,12 +24,13 @@ Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float32]
 Described: TypeAlias = Mapping[str, tuple[str, Sequence[int]]]  # array -> safetensors' name of its type, and its shape
 
-FORMAT: Final = 3  # of indexes; each of their files says it
-DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}  # those that are written, by numpy's names
+FORMAT: Final = 3  # the format of indexes, which each of their files names
+# The types that are written, by numpy's names.
+DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}
 MAX_HEADER = 1 << 20  # bytes
-AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by itself
+AS_LONG_AS = 4096  # bytes in a row that take as long to read as a single entry
 
-_LENGTH = struct.Struct("<Q")  # of the header: the first 8 bytes of a file
+_LENGTH = struct.Struct("<Q")  # the length of the header: the first 8 bytes of a file
 # All types of safetensors, in the order in which arrays lie in a file; numpy sees the narrow floats as bytes.
 _NUMPY = {
     name: np.dtype(numpy_type)
@@ -106,7 +107,7 @@ class TensorFile:
         return np.frombuffer(self.read(name, 0, tensor.size), tensor.dtype).reshape(tensor.shape)
 
     def block(self, name: str, *at: int) -> Array:
-        """Read what an array holds at these numbers on its first axes."""
+        """Read what an array holds at these positions of its first axes."""
         tensor = self.tensors[name]
         first = 0
         for number, length in zip(at, tensor.shape, strict=False):
@@ -116,7 +117,8 @@ class TensorFile:
         return np.frombuffer(self.read(name, first * size, (first + 1) * size), tensor.dtype).reshape(shape)
 
     def rows(self, name: str, starts: Array, width: int) -> Array:
-        """Read (n, width): `width` entries from each of `starts` on, which count through all axes and are trusted."""
+        """Read `width` entries from each of `starts` on, (n, width); `starts` count through all axes and are not
+        checked."""
         tensor = self.tensors[name]
         size = tensor.dtype.itemsize
         if len(starts) * AS_LONG_AS >= tensor.size * size:
@@ -135,7 +137,7 @@ class TensorFile:
     def _pread(self, n_bytes: int, offset: int) -> bytes:
         try:
             data = os.pread(self._descriptor, n_bytes, offset)
-            while len(data) < n_bytes:  # a read gives at most 2 GB at once
+            while len(data) < n_bytes:  # one read returns at most 2 GB
                 if not (more := os.pread(self._descriptor, n_bytes - len(data), offset + len(data))):
                     raise self._cut_short()
                 data += more
@@ -157,8 +159,8 @@ class TensorFile:
         return self._pread(length, _LENGTH.size)
 
     def _parse(self, header: bytes) -> tuple[Mapping[str, str], Mapping[str, Tensor]]:
-        """Parse a header, which must be to the byte the one that is written for the arrays it describes: then nothing
-        overlaps, nothing is left out, and no name stands there twice."""
+        """Parse a header, which must equal, byte for byte, the one that is written for the arrays it describes: then
+        nothing overlaps, nothing is left out, and no name is there twice."""
         try:
             content = strict_json(header)
             metadata = _metadata(content)
@@ -212,7 +214,7 @@ def _described(content: dict[str, Any]) -> dict[str, tuple[str, list[int]]]:
 
 
 def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
-    """Return the one header that a file of these arrays can have."""
+    """Return the only header that a file of these arrays can have."""
     entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     end = 0
     for name in _in_order(described):

@@ -1,13 +1,12 @@
-"""The tokenizer that a tokenizer.json describes, for texts of any length."""
+"""Load the tokenizer that a tokenizer.json describes, for texts of any length."""
 
 from tokenizers import Tokenizer
 
 
 def parse_tokenizer(content: bytes) -> Tokenizer:
-    """Files of sentence encoders also cut every text, or pad it to one length: that is for batches, and left out.
+    """Parse a tokenizer, and turn off truncation and padding, which files of sentence encoders have for batches.
 
-    The library raises nothing more special than Exception for what is no tokenizer.
-    """
+    The library raises a plain Exception if the content is no tokenizer."""
     tokenizer = Tokenizer.from_buffer(content)
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -1,5 +1,5 @@
-"""A vocabulary as bytes: what each token writes, which tokens are the same word, which are whole words.
-Encoding text is for the tokenizer itself; this only reads its file."""
+"""Hold a vocabulary as bytes: what each token writes, which tokens are the same word, which are whole words. Encoding
+text is for the tokenizer itself; this only reads its file."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from lexiscope.precompute.errors import BadWeights, NotFound
 from lexiscope.precompute.files import strict_json
 
-MASKS = ("[MASK]", "<mask>")  # the token that stands where an encoder is to guess, in vocabularies that have one
-CONTINUES = "##"  # what a WordPiece vocabulary puts before a piece that goes on with a word
+MASKS = ("[MASK]", "<mask>")  # the token that an encoder is to guess, in vocabularies that have one
+CONTINUES = "##"  # a WordPiece vocabulary puts it before a piece that continues a word
 _METASPACE = "▁"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACED_WORD = re.compile(rb" [A-Za-z]{3,}")
@@ -44,17 +44,18 @@ class TokenTable:
         return self._data[self._offsets[token] : self._offsets[token + 1]].tobytes()
 
     def text(self, token: int) -> str:
-        r"""The token as text; a byte that is no UTF-8 by itself as \xNN."""
+        r"""Return the token as text; a byte that is no UTF-8 by itself becomes \xNN."""
         return self.raw(token).decode("utf-8", "backslashreplace")
 
     @cached_property
     def texts(self) -> list[str]:
-        """text(token) by token. A list: looking up hundreds of tokens is waiting for memory more than anything."""
+        """Return text(token) for all tokens, as a list, because looking up hundreds of tokens mostly waits for
+        memory."""
         return [raw.decode("utf-8", "backslashreplace") for raw in self]
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """The token of each text; of several with the same text, the first."""
+        """Return the token of each text; if several have the same text, the first."""
         return {text: token for token, text in reversed([*enumerate(self.texts)])}
 
     @cached_property
@@ -63,15 +64,16 @@ class TokenTable:
 
     @cached_property
     def mask(self) -> str | None:
-        """The mask of this vocabulary, as one writes it."""
+        """Return the mask token of this vocabulary as text; None if it has none."""
         return next((mask for mask in MASKS if mask in self.texts), None)
 
     def surface(self, text: str) -> str:
-        """That of a text, a token's or a visitor's; bytes that are no UTF-8 stay apart."""
+        """Return the surface of a text, a token's or a visitor's; bytes that are no UTF-8 stay apart."""
         return text_surface(text, self.is_wordpiece)
 
     def continues_word(self, token: int) -> bool:
-        """Whether a token says that it goes on with a word: ##ing. In other vocabularies a missing space may say so."""
+        """Return True if a token is marked as continuing a word: ##ing. In other vocabularies a missing space may say
+        so."""
         return self.is_wordpiece and self.texts[token].startswith(CONTINUES)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -80,24 +82,24 @@ class TokenTable:
 
 
 def pack(raws: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    """The offsets (d_vocab + 1) and the data of a TokenTable."""
+    """Return the offsets (d_vocab + 1) and the data of a TokenTable."""
     offsets = np.zeros(len(raws) + 1, np.uint32)
     np.cumsum([len(raw) for raw in raws], out=offsets[1:])
     return offsets, np.frombuffer(b"".join(raws), np.uint8)
 
 
 def is_wordpiece(raws: Iterable[bytes]) -> bool:
-    """Whether words stand without a space here and pieces that go on with them begin with ##, as in BERT's vocabulary.
+    """Return True if words stand without a space and pieces that continue them begin with ##, as in BERT's vocabulary.
 
-    All vocabularies of the other kinds have words with a space before them, also where they have a token ##.
-    """
+    All vocabularies of the other kinds have words with a space before them, also if they have a token ##."""
     beginnings = {raw[:3] for raw in raws}
     spaced = any(start[:1] == b" " and start[1:2].isalpha() for start in beginnings)
     return not spaced and any(len(start) == 3 and start.startswith(CONTINUES.encode()) for start in beginnings)
 
 
 def surface(raw: bytes, wordpiece: bool = False) -> str:
-    """What is left of a token when case and surrounding space do not count, nor the ## of a WordPiece vocabulary."""
+    """Return a token without the differences that do not count: case, surrounding space, and the ## of a WordPiece
+    vocabulary."""
     return text_surface(raw.decode("utf-8", "replace"), wordpiece)
 
 
@@ -107,20 +109,21 @@ def text_surface(text: str, wordpiece: bool) -> str:
 
 
 def distinct_classes(raws: Sequence[bytes]) -> NDArray[np.int32]:
-    """(d_vocab,): tokens with the same surface have the same number."""
+    """Number tokens so that those with the same surface have the same number: (d_vocab,)."""
     wordpiece = is_wordpiece(raws)
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(surface(raw, wordpiece), len(numbers)) for raw in raws], np.int32)
 
 
 def whole_words(raws: Sequence[bytes]) -> NDArray[np.bool_]:
-    """(d_vocab,): a space, then three or more ASCII letters and nothing else; in a WordPiece vocabulary no space."""
+    """Return which tokens are a space, then three or more ASCII letters and nothing else, (d_vocab,); in a WordPiece
+    vocabulary there is no space."""
     word = _BARE_WORD if is_wordpiece(raws) else _SPACED_WORD
     return np.array([word.fullmatch(raw) is not None for raw in raws], np.bool_)
 
 
 def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
-    """The raw bytes of every token; b"" for embedding rows that no token has."""
+    """Return the raw bytes of every token; b"" for embedding rows without a token."""
     try:
         document = strict_json(tokenizer_json.read_bytes())
         pieces = _pieces(document)
@@ -143,7 +146,7 @@ def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
 
 
 def _pieces(document: Any) -> dict[int, str]:
-    """id -> piece, from a vocabulary that is an object (BPE) or a list of [piece, score] (Unigram)."""
+    """Return the pieces by id, from a vocabulary that is an object (BPE) or a list of [piece, score] (Unigram)."""
     match document:
         case {"model": {"vocab": dict(vocabulary)}}:
             pairs = list(vocabulary.items())
@@ -173,10 +176,9 @@ def _numbered(pairs: Iterable[tuple[Any, Any]]) -> dict[int, str]:
 
 
 def _decoders(document: Any) -> tuple[Callable[[str], bytes], Callable[[str], bytes]]:
-    """How this tokenizer spells bytes in its vocabulary, and in tokens that were added to it.
+    """Return functions that decode the pieces of this vocabulary, and tokens that were added to it, into bytes.
 
-    Its decoder says so, else what it does before encoding.
-    """
+    The tokenizer's decoder tells how bytes are written, or else what it does before encoding."""
     fallback = bool(document["model"].get("byte_fallback"))
     kind = document["model"].get("type")
     if kind == "WordPiece" or "WordPiece" in _mentions(document.get("decoder"))[0]:
@@ -194,7 +196,7 @@ def _decoders(document: Any) -> tuple[Callable[[str], bytes], Callable[[str], by
 
 
 def _mentions(part: Any) -> tuple[set[str], set[str]]:
-    """The `type`s named anywhere in a part of a tokenizer, and all other texts in it."""
+    """Return the `type`s named anywhere in a part of a tokenizer, and all other texts in it."""
     types: set[str] = set()
     texts: set[str] = set()
     todo = [("", part)]
@@ -210,7 +212,7 @@ def _mentions(part: Any) -> tuple[set[str], set[str]]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's spelling of bytes: printable Latin-1 stands for itself, the others in turn from U+0100 on."""
+    """Return GPT-2's letters for bytes: printable Latin-1 stands for itself, the others in turn from U+0100 on."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(0x100 + n): byte for n, byte in enumerate(others)}
@@ -223,11 +225,12 @@ def _decode_byte_level(piece: str) -> bytes:
     try:
         return bytes([_ALPHABET[character] for character in piece])
     except KeyError:
-        return piece.encode("utf-8")  # not spelt in bytes: text as it is, like the tokenizer's own decoder
+        # It is not written in letters for bytes, so it is text as it is, as for the tokenizer's own decoder.
+        return piece.encode("utf-8")
 
 
 def _decode_wordpiece(prefix: str, piece: str) -> bytes:
-    """As people know it, whatever this vocabulary puts before a piece that goes on with a word."""
+    """Return the bytes of a piece with ## if it continues a word, whatever prefix this vocabulary uses for that."""
     is_continuing = prefix and piece.startswith(prefix)
     return (CONTINUES + piece.removeprefix(prefix) if is_continuing else piece).encode()
 

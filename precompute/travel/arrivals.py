@@ -1,5 +1,5 @@
-"""Files on their way into an index: each is fetched to a folder that no reader looks into, compared with its checksum,
-opened, flushed, and only then gets its name. It stays, so that a second try fetches only what is missing."""
+"""Receive files of an index: each is fetched to a folder that no reader looks into, compared with its checksum, opened,
+flushed, and only then gets its name. It stays, so that a second try fetches only what is missing."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ class Arrivals:
         self.arriving = folder / ARRIVING
         try:
             if self.arriving.is_symlink() or self.arriving.is_file():
-                self.arriving.unlink()  # it may lead to somewhere else
+                self.arriving.unlink()  # it may be a link that leads elsewhere
             self.arriving.mkdir(exist_ok=True)
         except OSError as error:
             if error.errno in FULL:
@@ -58,7 +58,7 @@ class Arrivals:
         return entry.model_copy(update={"file": name})
 
     def take_tokenizer(self, manifest: Manifest) -> Path:
-        """Return the path of the model's tokenizer, in the index already or among what arrives."""
+        """Return the path of the model's tokenizer, in the index already or among the files that arrive."""
         for folder in (self.folder, self.arriving):
             if _has_sum(folder / TOKENIZER, manifest.tokenizer_sha256):
                 return folder / TOKENIZER
@@ -72,7 +72,7 @@ class Arrivals:
         return self.arriving / TOKENIZER
 
     def take_lab(self, manifest: Manifest) -> str:
-        """Take the paper's measurements, if there are some of these weights; return what to say of those left out."""
+        """Take the paper's measurements, if they are of these weights; return a message about those left out."""
         content = self.published.read(LAB, MOST_BYTES)
         if content is None:
             return ""

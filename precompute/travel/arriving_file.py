@@ -1,4 +1,4 @@
-"""Writes a file that arrives, piece by piece, under a name that only its writer looks at."""
+"""Write a file that arrives, piece by piece, under a name that only its writer looks at."""
 
 import os
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from lexiscope.precompute.files import FULL, PARTIAL
 from lexiscope.precompute.index.manifest_entries import FileEntry
 from lexiscope.precompute.travel.published import Step
 
-PIECE = 1 << 20  # bytes
+PIECE = 1 << 20  # bytes of one read
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -37,7 +37,7 @@ def write_file(entry: FileEntry, folder: Path, pieces: Iterable[bytes], step: St
         raise
     except OSError as error:
         if error.errno in FULL:
-            path.unlink(missing_ok=True)  # the room that it takes may be all there is
+            path.unlink(missing_ok=True)  # the disk may be full, so the room is given back
             raise full_disk(folder, error) from error
         raise BuildError(f"cannot write {path}: {error.strerror}; check the folder and the disk") from error
     return path

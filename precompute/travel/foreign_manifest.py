@@ -1,4 +1,4 @@
-"""Reads the manifest of an index that somebody else made, and refuses what no build of ours would write. Hashes guard
+"""Read the manifest of an index that somebody else made, and refuse what no build of ours would write. Hashes guard
 against damage on the way; these checks guard against a manifest that means harm."""
 
 import re
@@ -14,14 +14,14 @@ from lexiscope.precompute.index.tensor_file import FORMAT, MAX_HEADER
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.travel.published import PublishedIndex
 
-LONGEST_NAME = 96  # characters, as of the names that people give
+LONGEST_NAME = 96  # characters, as for the names that people give
 MOST_GENERATIONS = 1 << 20
-LONGEST_TEXT, MOST_TEXTS = 1000, 100  # characters of a text that pages show, and how many a list of them has
-LONGEST_TOKEN = 256  # bytes, on average: the vocabulary alone does not say how long its file may be
+LONGEST_TEXT, MOST_TEXTS = 1000, 100  # characters of a text that pages show, and texts in a list
+LONGEST_TOKEN = 256  # bytes, on average: the shape does not tell how long the file of a vocabulary may be
 
 
 def read_manifest(published: PublishedIndex, is_reserved: Callable[[str], bool]) -> Manifest:
-    """Read the manifest of a published index; `is_reserved` tells the names that no model may have."""
+    """Read the manifest of a published index; `is_reserved` tells which names no model may have."""
     content = published.read(MANIFEST, MAX_BYTES)
     if content is None:
         raise NotPublished(
@@ -29,7 +29,7 @@ def read_manifest(published: PublishedIndex, is_reserved: Callable[[str], bool])
         )
     manifest = parse_manifest(content, published.where)
     name = manifest.model
-    if len(name) > LONGEST_NAME or is_reserved(name) or model_name(name) != name:  # `demo` means another one
+    if len(name) > LONGEST_NAME or is_reserved(name) or model_name(name) != name:  # `demo` means another model
         raise ForeignIndex(
             f"{published.where} holds an index called {name[:LONGEST_NAME]!a}, a name that no model can have here: "
             "whoever published it has to build it under another name"
@@ -88,7 +88,7 @@ def _check_texts(manifest: Manifest) -> None:
 def _check_files(manifest: Manifest) -> None:
     """Raise ValueError unless every file has the name and at most the size that such a file can have. Parts that are
     not known here are not fetched, so they need no check."""
-    if manifest.generation > MOST_GENERATIONS:  # a rebuild here counts on from it
+    if manifest.generation > MOST_GENERATIONS:  # a rebuild here counts on from this number
         raise ValueError(f"its generation is {manifest.generation}, and can be {MOST_GENERATIONS} at most")
     for piece, entry in manifest.entries().items():
         if not piece.is_known(entry.file):

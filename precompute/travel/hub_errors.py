@@ -1,4 +1,4 @@
-"""Turns errors of the Hub's client into messages that a person can act on. No message holds a token."""
+"""Turn errors of the Hub's client into messages that a person can act on. No message holds a token."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""An index in a folder of this machine, such as one that several share."""
+"""Read an index in a folder of this machine, such as a folder that several people share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,7 +51,7 @@ class IndexInFolder:
 
 
 def _pieces(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Yield the file piece by piece; what fails in reading has another message than what fails in writing."""
+    """Yield the file piece by piece; an error in reading has another message than an error in writing."""
     while True:
         try:
             piece = file.read(PIECE)

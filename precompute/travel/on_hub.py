@@ -1,5 +1,5 @@
-"""An index in a dataset repository of the Hugging Face Hub, at one commit. The Hub's client downloads the files; after
-a kill it begins a file anew."""
+"""Read an index in a dataset repository of the Hugging Face Hub, at one commit. The Hub's client downloads the files;
+after a kill it begins a file anew."""
 
 import hashlib
 import shutil
@@ -18,12 +18,12 @@ from lexiscope.precompute.travel.hub_errors import in_words
 from lexiscope.precompute.travel.published import Step
 
 DATASET = "dataset"
-_CLIENT_FOLDER = ".cache"  # where the client keeps what it has begun, in the folder it downloads to
+_CLIENT_FOLDER = ".cache"  # the folder below the download folder in which the client keeps unfinished files
 
 
 class IndexOnHub:
     def __init__(self, repository: str, revision: str | None) -> None:
-        """Ask which commit the revision is now, so that nothing depends on what others push from here on."""
+        """Ask for the present commit of the revision, so that nothing depends on later pushes."""
         quiet()
         self.repository = repository
         with in_words(repository, revision, Path()):
@@ -44,17 +44,17 @@ class IndexOnHub:
             return self._download(name, Path(folder)).read_bytes()
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
-        """Download a file, after comparing what the repository says of it with the manifest."""
+        """Download a file, after comparing the repository's size and hash of it with the manifest."""
         file = self.files.get(entry.file)
         if file is None:
             raise AlteredFile(f"{self.where} lists {entry.file} in its manifest and does not hold it")
         if file.size not in (None, entry.bytes) or (file.lfs and file.lfs.sha256 != entry.sha256):
             raise AlteredFile(f"{entry.file} in {self.where} is not the file that its manifest lists")
-        shutil.rmtree(folder / _CLIENT_FOLDER, ignore_errors=True)  # what a kill left there is of no use to it
+        shutil.rmtree(folder / _CLIENT_FOLDER, ignore_errors=True)  # the client cannot use files that a kill left there
         return self._download(entry.file, folder, _bar_that_tells(step, entry.bytes))
 
     def holds(self, name: str, content: bytes) -> bool:
-        """Return True if the file in the repository has this content, judged by the hash that the repository gives."""
+        """Return True if the file in the repository has this content, by the hash that the repository tells."""
         file = self.files.get(name)
         if file is None:
             return False
@@ -75,7 +75,7 @@ class IndexOnHub:
 
 
 def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
-    """Make a progress bar for the client that draws nothing and calls `step`, because we have a bar of our own."""
+    """Make a progress bar for the client that draws nothing and calls `step`, because we draw our own bar."""
 
     class Bar(tqdm):
         def update(self, n: float | None = 1) -> None:
@@ -83,7 +83,7 @@ def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
             super().update(n)
 
         def update_transfer(self, _: float) -> None:
-            """Let the client count what goes over the network here, and not in a second bar."""
+            """Let the client count network traffic here, and not in a second bar."""
 
         def set_transfer_postfix_str(self, *_: object, **__: object) -> None:
             pass

@@ -1,4 +1,4 @@
-"""An index at an address of a static web server, which is asked for whole files by their names and nothing else."""
+"""Read an index at an address of a static web server, by downloading whole files by their names and nothing else."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from lexiscope.precompute.index.manifest_entries import FileEntry
 from lexiscope.precompute.travel.arriving_file import write_file
 from lexiscope.precompute.travel.published import Step
 
-TIMEOUT = httpx2.Timeout(30, connect=10)  # seconds; the first is for silence
+TIMEOUT = httpx2.Timeout(30, connect=10)  # seconds; the first number limits silence
 REDIRECTS = 5
 _GONE = (404, 410)
 
@@ -97,6 +97,6 @@ class IndexOnWeb:
             raise NotPublished(f"{self.where}/{name} answers with status {status}: check the address")
 
     def _stay_encrypted(self, request: httpx2.Request) -> None:
-        """Refuse to go from https to http; this hook is called before every request, redirected ones too."""
+        """Refuse to go from https to http; this hook is called before every request, also redirected ones."""
         if self._encrypted and request.url.scheme != "https":
             raise NotPublished(f"{self.where} leads on to {request.url.host} without encryption, which is not followed")

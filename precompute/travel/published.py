@@ -1,5 +1,5 @@
-"""An index that somebody published: in a repository of the Hub, at an address of a static server, or in a folder; and
-which of these a person means."""
+"""Describe an index that somebody published: in a repository of the Hub, at an address of a static server, or in a
+folder; and find out which of these a person means."""
 
 import re
 from collections.abc import Callable
@@ -12,26 +12,27 @@ from lexiscope.precompute.index.manifest_entries import FileEntry
 Step = Callable[[float], None]  # takes the share of a file that has arrived since
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-# What people copy from a browser, and how other tools write it.
+# Prefixes that people copy from a browser, or that other tools write.
 _ON_HUB = re.compile(rf"(?:https://(?:huggingface\.co|hf\.co)|hf:/)/datasets/({REPOSITORY.pattern})(?:/tree/(.+?))?/?")
 
 
 class PublishedIndex(Protocol):
-    where: str  # for people, and the same at every try
-    commit: str  # of a repository; "" elsewhere
+    where: str  # the place, for people; the same at every try
+    commit: str  # the commit of a repository; "" elsewhere
 
     def read(self, name: str, most_bytes: int) -> bytes | None:
         """Return a small file; None if there is none, ForeignIndex if it is longer."""
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
-        """Write a whole file to `folder` and return its path. It has the size that the manifest lists; its contents
-        are not checked yet."""
+        """Write a whole file to `folder` and return its path. The file has the size that the manifest lists; its
+        contents are not checked yet."""
 
     def close(self) -> None: ...
 
 
 def open_published(asked: str, revision: str | None = None) -> PublishedIndex:
-    """Open what a person means by owner/name, an address or a folder; a folder that exists goes before a repository."""
+    """Open the index that a person means by owner/name, an address or a folder; an existing folder goes before a
+    repository."""
     repository, named_revision = asked, None
     if copied := _ON_HUB.fullmatch(asked):
         repository, named_revision = copied[1], copied[2]
@@ -51,7 +52,7 @@ def open_published(asked: str, revision: str | None = None) -> PublishedIndex:
 
 
 def _folder(asked: str) -> Path:
-    """Return the path; raise NotPublished for what no folder can be called."""
+    """Return the path; raise NotPublished if it cannot be the name of a folder."""
     try:
         folder = Path(asked).expanduser()
         folder.exists()

@@ -1,5 +1,5 @@
-"""Takes an index from where it was published, one missing piece after the other, upper layers first. A piece that has
-arrived is listed at once, as in a build, so the job can be killed at any moment and a server shows what is there."""
+"""Fetch a published index, one missing piece after the other, upper layers first. A piece that has arrived is listed at
+once, as in a build, so the job can be killed at any moment and a server shows the pieces that have arrived."""
 
 import shutil
 from collections.abc import Callable, Iterable
@@ -37,9 +37,9 @@ class PullProgress(Progress):
 
 @dataclass(frozen=True)
 class PullOptions:
-    revision: str = ""  # of a repository, as it was asked for
+    revision: str = ""  # the revision of a repository, as the user asked for it
     layers: tuple[int, ...] | None = None  # None: all that are published
-    force: bool = False  # replace an index of another build
+    force: bool = False  # whether to replace an index of another build
 
 
 def pull(
@@ -50,7 +50,8 @@ def pull(
     progress: Progress,
     is_reserved: Callable[[str], bool],
 ) -> Path:
-    """Make or complete DATA/<model>, and return that folder. `asked` is what a user called the published index."""
+    """Make or complete DATA/<model>, and return that folder. `asked` is the name that a user gave for the published
+    index."""
     theirs = read_manifest(published, is_reserved)
     wanted = _wanted_layers(theirs, options, published.where)
     folder = data / theirs.model
@@ -76,7 +77,7 @@ def pull(
             progress.start(manifest.model, manifest.shape.n_layers, len(manifest.shards), layers, " and ".join(added))
             now = _fetch(manifest, theirs, missing, arrivals, build_folder, progress)
         except (AlteredFile, ForeignIndex):
-            PulledRecord.forget(folder)  # at the next try there may be a better commit
+            PulledRecord.forget(folder)  # so that the next try may take a newer commit
             raise
         if len(now.shards) == now.shape.n_layers and now.reads_best is None:
             now = with_best_lens(folder, now.with_changes(reads_best=theirs.reads_best))
@@ -100,7 +101,7 @@ def _wanted_layers(theirs: Manifest, options: PullOptions, where: str) -> list[i
 
 
 def _pieces(theirs: Manifest, layers: list[int]) -> list[Piece]:
-    """Return what is to be fetched, in this order: the vocabulary, a classification head, the upper layers, and the
+    """Return the pieces to fetch, in this order: the vocabulary, a classification head, the upper layers, and the
     nearest tokens after the first layer. Parts that are not known here are neither fetched nor listed."""
     known = [piece for piece, entry in theirs.entries().items() if piece.is_known(entry.file)]
     of_model = [piece for piece in known if piece.layer is None and piece.part != "neighbours"]
@@ -111,11 +112,12 @@ def _pieces(theirs: Manifest, layers: list[int]) -> list[Piece]:
 
 
 def _state(folder: Path, theirs: Manifest, wanted: list[Piece], force: bool) -> tuple[Manifest, str]:
-    """Return the manifest with the files that are here already, and the name it is to have, as a build begins."""
+    """Return the manifest with the files that are here already, and the name to write it under, as for a build."""
     current = load_current(folder, theirs.weights_sha256, force)
     new = Manifest(**{name: getattr(theirs, name) for name in Manifest.model_fields}).only(())
     new = new.with_changes(reads_best=None)
-    if current and current.build == theirs.build:  # this machine may know a better source of the weights
+    # Keep our source of the weights, because this machine may know a better one.
+    if current and current.build == theirs.build:
         new = new.with_changes(source=current.source, minus=current.minus)
     new = new.with_changes(generation=max(theirs.generation, generation_after(read_old_fields(folder))))
     replaces = force and current is not None and current.build != theirs.build
@@ -123,7 +125,7 @@ def _state(folder: Path, theirs: Manifest, wanted: list[Piece], force: bool) -> 
 
 
 def _check_room(folder: Path, theirs: Manifest, missing: Iterable[Piece]) -> None:
-    """Raise DiskFull before hours of downloading."""
+    """Raise DiskFull if the missing files do not fit, before hours of downloading."""
     entries = theirs.entries()
     needed, free = sum(entries[piece].bytes for piece in missing), shutil.disk_usage(folder).free
     if needed > free:

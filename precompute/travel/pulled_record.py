@@ -1,4 +1,4 @@
-"""Where an index was pulled from: DATA/MODEL/pulled.json, so that a pull that was stopped goes on at the same commit,
+"""Record where an index was pulled from: DATA/MODEL/pulled.json, so that a stopped pull continues at the same commit,
 whatever was pushed meanwhile."""
 
 from pathlib import Path
@@ -16,9 +16,10 @@ class PulledRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format: Literal[1] = 1
-    asked: Annotated[str, Field(max_length=4096)]  # what `lexiscope pull` was given: owner/name, an address or a folder
-    revision: Annotated[str, Field(max_length=4096)]  # what --revision said, or ""
-    commit: Annotated[str, Field(pattern=r"\A([0-9a-f]{40})?\z")]  # of a repository; "" elsewhere
+    # The argument of `lexiscope pull`: owner/name, an address or a folder.
+    asked: Annotated[str, Field(max_length=4096)]
+    revision: Annotated[str, Field(max_length=4096)]  # the argument of --revision, or ""
+    commit: Annotated[str, Field(pattern=r"\A([0-9a-f]{40})?\z")]  # the commit of a repository; "" elsewhere
     build: Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\z")]  # as in the manifest
     complete: bool  # whether all that was asked for has arrived
 

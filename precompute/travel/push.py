@@ -1,5 +1,5 @@
-"""Publishes an index in a dataset repository of the Hugging Face Hub. Every commit brings a few layers together with
-the manifest that lists them, so that nobody finds a file missing; what is there already is not sent again."""
+"""Publish an index in a dataset repository of the Hugging Face Hub. Every commit brings a few layers together with the
+manifest that lists them, so that nobody finds a file missing; files that are there already are not sent again."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -23,10 +23,11 @@ from lexiscope.precompute.travel.foreign_manifest import parse_manifest
 from lexiscope.precompute.travel.hub_errors import in_words
 from lexiscope.precompute.travel.on_hub import DATASET, IndexOnHub
 
-COMMIT_BYTES = 2_000_000_000  # of layers that one commit brings, unless a single one has more
+COMMIT_BYTES = 2_000_000_000  # bytes of layers in one commit, unless a single layer has more
 COMMIT_LAYERS = 8
 LONGEST_CARD = 1 << 20  # bytes
-BESIDES = {CARD, ".gitattributes", ".gitignore", "LICENSE", "LICENSE.md", "LICENSE.txt"}  # what any repository may have
+# Files that any repository may have.
+BESIDES = {CARD, ".gitattributes", ".gitignore", "LICENSE", "LICENSE.md", "LICENSE.txt"}
 
 
 class PushProgress(Progress):
@@ -35,14 +36,14 @@ class PushProgress(Progress):
 
 @dataclass(frozen=True)
 class PushOptions:
-    private: bool = False  # of a repository that is made
-    revision: str | None = None  # a branch, which is made if it is not there
+    private: bool = False  # whether a new repository is private
+    revision: str | None = None  # a branch, which is created if it does not exist
     message: str | None = None
     force: bool = False
 
 
 def push(index: Index, repository: str, options: PushOptions, progress: Progress) -> str:
-    """Publish the index, and return the commit at which all of it is there."""
+    """Publish the index, and return the commit that completes it."""
     for fault in index.faults.values():
         raise fault
     if not index.layers:
@@ -91,11 +92,12 @@ class _Push:
         return self.commit
 
     def _of_model(self) -> list[Piece]:
-        """Return our pieces that are of no layer: they come with the first commit."""
+        """Return our pieces that belong to no layer: they come with the first commit."""
         return [piece for piece in self.ours.entries() if piece.layer is None]
 
     def _published(self) -> Manifest | None:
-        """Return the manifest that is there; raise OptionsDiffer or ForeignIndex for something that is in the way."""
+        """Return the published manifest, if there is one; raise OptionsDiffer or ForeignIndex if something else is in
+        the way."""
         content = self.there.read(MANIFEST, MAX_BYTES)
         if content is None:
             if others := sorted(self.there.files.keys() - BESIDES):
@@ -118,7 +120,8 @@ class _Push:
         return theirs
 
     def _send(self, manifest: Manifest, pieces: list[Piece], replaced: Manifest | None) -> None:
-        """Make one commit: these pieces, whatever else is new or has changed, and the manifest that lists it all."""
+        """Make one commit: these pieces, everything else that is new or has changed, and the manifest that lists all of
+        it."""
         additions: list[CommitOperationAdd] = []
         for piece in self._of_model():
             entry = manifest.entries().get(piece)
@@ -149,8 +152,8 @@ class _Push:
         self.there = IndexOnHub(self.repository, self.commit)
 
     def _still_there(self, theirs: Manifest) -> Manifest:
-        """Return their manifest without files that somebody removed, and with ours of what they lack of the whole
-        model. What they have in an older version is ours to send."""
+        """Return the published manifest without files that somebody removed, and with our entries of pieces of the
+        whole model that it lacks. Pieces that it has only in an older version are sent again."""
         entries, ours = theirs.entries(), self.ours.entries()
         there = {
             piece: entry
@@ -168,7 +171,7 @@ class _Push:
         return file.lfs is None or file.lfs.sha256 == entry.sha256
 
     def _upload(self, entry: FileEntry) -> CommitOperationAdd:
-        """Send a file, which no commit holds yet; raise ShardDamaged for a damaged one."""
+        """Send a file, which no commit holds yet; raise ShardDamaged if the file is damaged."""
         entry.check_sum(self.folder)
         addition = CommitOperationAdd(entry.file, self.folder / entry.file)
         self.api.preupload_lfs_files(
@@ -187,8 +190,7 @@ class _Push:
 
 
 def _for_others(manifest: Manifest) -> Manifest:
-    """Return the manifest without the folders of this machine that its sources may tell of; `build` does not depend on
-    them."""
+    """Return the manifest without paths of this machine in its sources; `build` does not depend on them."""
     changes: dict[str, Any] = {"source": public_source(manifest.source, manifest.revision)}
     if minus := manifest.minus:
         changes["minus"] = minus.model_copy(update={"source": public_source(minus.source, minus.revision)})
@@ -207,7 +209,8 @@ def _tokenizer(index: Index) -> bytes:
 
 
 def _batches(entries: Mapping[Piece, FileEntry], pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Yield the pieces of each commit: those of some layers, upper ones first, and a layer's are never parted."""
+    """Yield the pieces of each commit: those of some layers, upper layers first; the pieces of a layer stay
+    together."""
     batch: list[Piece] = []
     n_bytes = 0
     for layer in sorted({piece.layer for piece in pieces if piece.layer is not None}, reverse=True):

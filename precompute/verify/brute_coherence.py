@@ -1,4 +1,4 @@
-"""How coherent and how readable lists are, by FORMAT.md and in float64: to check what the build stores."""
+"""Compute how coherent and how readable lists are, by FORMAT.md and in float64, to check what the build stores."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,20 +7,21 @@ from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
 from lexiscope.precompute.weights.difference import Difference
 
 DEPTH, FIRST_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
-FIRST_PAIRS, LIKE_IT = 20, 3  # likewise
+FIRST_PAIRS, LIKE_IT = 20, 3  # as FORMAT.md defines them
 BLOCK = 256  # vectors whose scores are computed at once
 
 Hubs = NDArray[np.bool_]  # (lenses, d_vocab)
 
 
 def first_tokens(scores: Float64, sign: int) -> Ids:
-    """(n, d_vocab) -> (n, DEPTH or all): the first tokens of the lists at one end, ties by the smaller id."""
+    """Return the first tokens of the lists at one end, (n, DEPTH or all), from scores (n, d_vocab); ties by the smaller
+    id."""
     rounded = sign * scores.astype(np.float32)
     return np.argsort(-rounded, axis=1, kind="stable")[:, :DEPTH]
 
 
 def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
-    """Hubs by the lists (n, L, E, DEPTH or more) of all kinds of a layer, which must be checked in another way."""
+    """Find hubs by the lists (n, L, E, DEPTH or more) of all kinds of a layer, which must be checked in another way."""
     counts = np.zeros((lists[0].shape[1], d_vocab), np.int64)
     for at in range(len(counts)):
         for ids in lists:
@@ -30,7 +31,7 @@ def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
 
 
 def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[str, ...]) -> Hubs:
-    """Hubs by the scores of all vectors of these kinds in the layer, which is slow in a large model."""
+    """Find hubs by the scores of all vectors of these kinds in the layer, which is slow in a large model."""
     shape = brute.model.shape
     counts, n_vectors = np.zeros((len(lenses), shape.d_vocab), np.int64), 0
     for kind in kinds:
@@ -48,13 +49,15 @@ def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[st
 
 
 def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:
-    """Tokens in more than HUB_FACTOR times as many lists, both ends of a vector counted, as chance would give."""
+    """Return the tokens in more than HUB_FACTOR times as many lists, both ends of a vector counted, as chance would
+    give."""
     d_vocab = counts.shape[1]
     return np.asarray(counts > HUB_FACTOR * min(DEPTH, d_vocab) / d_vocab * n_lists)
 
 
 def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> float:
-    """The coherence of one list; NaN without two tokens to compare. `directions`: centred, normalised embeddings."""
+    """Compute the coherence of one list; NaN without two tokens to compare. `directions` are centred, normalised
+    embeddings."""
     kept = [t for t in tokens if not left_out[t] and directions[t].any()][:FIRST_TOKENS]
     cosines = directions[kept] @ directions[kept].T
     above = cosines[np.triu_indices(len(kept), 1)]
@@ -62,14 +65,15 @@ def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> 
 
 
 def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Float64, target: Float64) -> float:
-    """The mean of both sides', each token taken once."""
+    """Compute the mean of the coherences of both sides, each token taken once."""
     sides = [list(dict.fromkeys(pairs[:, side].tolist())) for side in (0, 1)]
     from_, to = (np.array(side, np.int64) for side in sides)
     return (coherence(from_, left_out, source) + coherence(to, left_out, target)) / 2
 
 
 def readability(pairs: Ids, source: Float64, target: Float64) -> float:
-    """How well the first pairs can be read; NaN without pairs. `source` and `target`: directions, as above."""
+    """Compute how well the first pairs can be read; NaN without pairs. `source` and `target` are centred, normalised
+    embeddings."""
     values = []
     first = pairs[:FIRST_PAIRS].tolist()
     for at, (a, b) in enumerate(first):

@@ -1,7 +1,7 @@
-"""All scores of a vector, or of a head's matrix, straight from the weights in float64: the slow way, to check the fast.
+"""Compute all scores of a vector, or of a head's matrix, straight from the weights in float64: the slow way, to check
+the fast one.
 
-Shares no code with the projection that it checks: mean, norms and factors are written down here once more.
-"""
+This shares no code with the projection that it checks: mean, norms and factors are written down here once more."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,8 @@ Float64 = NDArray[np.float64]
 
 FACTORS = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
 
-# A token whose embedding is the mean row, up to rounding, has no direction: all its cosine scores are 0.
-# So is one whose centred norm is below this share of what it was computed from, or has no inverse in float32.
+# A token whose embedding is the mean row, up to rounding, has no direction: all its cosine scores are 0. That holds if
+# its centred norm is below this share of the numbers it was computed from, or has no inverse in float32.
 ROUNDING_SHARE = 1e-9
 SMALLEST_NORM = 1e-37
 
@@ -27,13 +27,13 @@ SMALLEST_NORM = 1e-37
 class HeadMatrix:
     left: Float64  # (d_vocab, d)
     right: Float64  # (d_vocab, d): the matrix is left rightᵀ
-    subtracted: float = 0.0  # of a difference: how large the scores are that were subtracted from each other, at most
+    subtracted: float = 0.0  # for a difference: the largest score of those that were subtracted from each other
 
     def rows(self, tokens: Ids) -> Float64:
         return self.left[tokens] @ self.right.T  # (len(tokens), d_vocab)
 
     def at(self, pairs: Ids) -> Float64:
-        """(n, 2) -> (n,)"""
+        """Return the scores (n,) of pairs (n, 2)."""
         scores: Float64 = np.einsum("nd,nd->n", self.left[pairs[:, 0]], self.right[pairs[:, 1]])
         return scores
 
@@ -50,24 +50,24 @@ class BruteForce:
         }
 
     def embedding(self, kind: str, lens: str) -> Float64:
-        """(d_vocab, d_model): what vectors of this kind are multiplied with under the lens."""
+        """Return the matrix (d_vocab, d_model) that vectors of this kind are multiplied with under the lens."""
         return self._lensed["reads" if self.model.shape.tied else SIDES[kind], lens]
 
     def vectors(self, layer: int, kind: str, numbers: Ids) -> Float64:
-        """(len(numbers), d_model)"""
+        """Return these vectors of a kind, (len(numbers), d_model)."""
         if isinstance(self.model, Difference):
             tuned, base = (each.vectors(layer, kind)[numbers] for each in (self.model.tuned, self.model.base))
             return (tuned - base).numpy().astype(np.float64)
         return self.model.vectors(layer, kind)[numbers].numpy().astype(np.float64)
 
     def norms_of_base(self, layer: int, kind: str, numbers: Ids) -> Float64:
-        """(len(numbers),), of a difference."""
+        """Return the norms of the base's vectors, (len(numbers),), of a difference."""
         assert isinstance(self.model, Difference)
         vectors = self.model.base.vectors(layer, kind)[numbers].numpy().astype(np.float64)
         return np.asarray(np.linalg.norm(vectors, axis=1))
 
     def head_norms(self, layer: int, matrix: str, head: int) -> tuple[float, float]:
-        """Of a difference: of a head's matrix, and of the base's."""
+        """Return the norm of a head's matrix in a difference, and that of the base's matrix."""
         tuned, base = self._multiplied_out(layer, matrix, head)
         return float(np.linalg.norm(tuned - base)), float(np.linalg.norm(base))
 
@@ -83,7 +83,7 @@ class BruteForce:
         return HeadMatrix(self.embedding(left, lens) @ W_left, self.embedding(right, lens) @ W_right.T)
 
     def _multiplied_out(self, layer: int, matrix: str, head: int) -> tuple[Float64, Float64]:
-        """(d_model, d_model) each: the head's matrix in the tuned model and in the base."""
+        """Return the head's matrix in the tuned model and in the base, (d_model, d_model) each."""
         assert isinstance(self.model, Difference)
         models = (self.model.tuned, self.model.base)
         factors = (
@@ -93,7 +93,7 @@ class BruteForce:
         return tuned, base
 
     def allowed(self, preset: str, tokens: Ids, others: Ids) -> NDArray[np.bool_]:
-        """Whether a preset has the pair (token, other), for arrays that numpy can match up."""
+        """Return whether a preset has the pair (token, other), for arrays that numpy can broadcast."""
         distinct = self.surface[tokens] != self.surface[others]
         words = self.words[tokens] & self.words[others]
         masks = {"all": np.ones_like(distinct), "distinct": distinct, "words": distinct & words}
@@ -101,7 +101,7 @@ class BruteForce:
 
 
 def _lensed(W: Float64, lens: str) -> Float64:
-    """W (d_vocab, d_model), under the cosine lens every row centred and normalised."""
+    """Return W (d_vocab, d_model); under the cosine lens, every row is centred and normalised."""
     if lens == "dot":
         return W
     mean = W.mean(axis=0)

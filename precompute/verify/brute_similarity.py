@@ -1,4 +1,5 @@
-"""How similar lists are, and which lens reads best, by the definitions in FORMAT.md: to check what the build stores."""
+"""Compute how similar lists are, and which lens reads best, by the definitions in FORMAT.md, to check what the build
+stores."""
 
 from fractions import Fraction
 
@@ -14,22 +15,22 @@ from lexiscope.precompute.weights.difference import Difference
 
 SIMILARITY_K, READ_FIRST, HUB_FACTOR = 100, 10, 10  # as FORMAT.md defines them
 LAST_BIT = 4e-7  # relative error of a score
-SMALLEST_FLOAT32 = 1.5e-45  # what rounding to float32 may add to any number
+SMALLEST_FLOAT32 = 1.5e-45  # the most that rounding to float32 adds to a number near 0
 SIGNS = (1, -1)  # times these, the scores of either end are largest at its beginning
 
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # (n,) each
 
 
 def partners(n: int) -> Ids:
-    """Whose second list a first one is compared with where they are shuffled."""
+    """Return the numbers of the second lists with which first lists are compared when they are shuffled."""
     order = np.random.RandomState(0).permutation(n).tolist()
     following = dict(zip(order, [*order[1:], order[0]], strict=True))
     return np.array([following[number] for number in range(n)], np.int64)
 
 
 def bounds(brute: BruteForce, layer: int, kinds: tuple[str, str], rows: tuple[Ids, Ids], lens: str, end: int) -> Bounds:
-    """Between which numbers the similarities are of the top of these vectors of the first kind, and the end of these of
-    the second: where the last bit decides who is on a list, it may be any that this allows."""
+    """Return the least and the largest possible similarity of the top of these vectors of the first kind with one end
+    of these of the second: the last bit of a score may decide whether a token is in a list."""
     surely_first, maybe_first = _listed(brute, layer, kinds[0], rows[0], lens, 1)
     surely_second, maybe_second = _listed(brute, layer, kinds[1], rows[1], lens, SIGNS[end])
     n = min(SIMILARITY_K, brute.model.shape.d_vocab)
@@ -39,14 +40,14 @@ def bounds(brute: BruteForce, layer: int, kinds: tuple[str, str], rows: tuple[Id
 
 
 def lists_that_count(shard: Shard, stored: Stored, kind: str) -> NDArray[np.integer]:
-    """(n, L, E, k): the stored lists of a kind; of a difference those of the vectors that changed, of directions those
-    that have one."""
+    """Return the stored lists of a kind that count, (n, L, E, k): in a difference those of vectors that changed, of
+    directions those that exist."""
     ids = shard.array(f"{kind}.ids")
     return ids[shard.all_norms(kind) > 0] if stored.difference or kind in DIRECTION_KINDS else ids
 
 
 def best_lens(index: Index, words: NDArray[np.bool_]) -> str:
-    """By the stored lists of all layers, which are checked themselves."""
+    """Return the lens that reads best by the stored lists of all layers, which are checked themselves."""
     stored, d_vocab = index.stored, index.shape.d_vocab
     shares: dict[str, Fraction] = {}
     for at, lens in enumerate(stored.lenses):
@@ -65,11 +66,12 @@ def best_lens(index: Index, words: NDArray[np.bool_]) -> str:
 def _listed(
     brute: BruteForce, layer: int, kind: str, numbers: Ids, lens: str, sign: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which tokens surely are, and which may be, among the first SIMILARITY_K: (len(numbers), d_vocab) each."""
+    """Return which tokens surely are, and which may be, among the first SIMILARITY_K: (len(numbers), d_vocab) each."""
     vectors = brute.vectors(layer, kind, numbers)
     scores = sign * (vectors @ brute.embedding(kind, lens).T)
     k = min(SIMILARITY_K, scores.shape[1])
     last = np.partition(scores, -k, axis=1)[:, [-k]]
     doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True) + SMALLEST_FLOAT32
-    counts = vectors.any(axis=1, keepdims=True) | (not isinstance(brute.model, Difference))  # others share no token
+    # In a difference, vectors of 0 share no token.
+    counts = vectors.any(axis=1, keepdims=True) | (not isinstance(brute.model, Difference))
     return (scores > last + doubt) & counts, (scores >= last - doubt) & counts

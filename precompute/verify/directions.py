@@ -1,9 +1,9 @@
-"""Checks the directions of a head: singular vectors of its matrix, made anew with numpy, their values, signs and lists.
+"""Check the directions of a head: singular vectors of its matrix, computed anew with numpy, their values, signs and
+lists.
 
 Two singular vectors whose values are nearly equal are hardly determined by the weights: a change of the matrix by e,
-such as rounding, turns them by e / gap, where gap is how far the next singular value is. Scores may differ by as much.
-Where that is more than DOUBTFUL, lists are not compared, and `doubtful` says so.
-"""
+such as rounding, turns them by e / gap, where gap is the distance to the next singular value. Scores may differ by as
+much. If that is more than DOUBTFUL, lists are not compared, and `doubtful` says so."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,12 @@ from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
 from lexiscope.precompute.verify.brute_similarity import SMALLEST_FLOAT32
 
 DIRECTIONS = {"vo": ("vo_in", "vo_out"), "qk": ("qk_query", "qk_key")}
-DOUBTFUL = 1e-5  # how far a direction may be turned by rounding
-UNIT_ERROR = 2e-7  # of a vector of length one, rounded to float32
-LEAST = float(np.finfo(np.float32).eps)  # of the largest singular value: those that are smaller have no direction
+DOUBTFUL = 1e-5  # the most that rounding may turn a direction
+UNIT_ERROR = 2e-7  # error of a vector of length one, rounded to float32
+LEAST = float(np.finfo(np.float32).eps)  # times the largest singular value: smaller singular values have no direction
 ONE_SCORE = 4e-7  # relative error of a score that is rounded once
-COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
-EQUAL = 1e-12  # relative: scores that tie
+COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
+EQUAL = 1e-12  # relative difference of scores that tie
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Decomposed:
     left: Float64  # (d, d_model)
     right: Float64  # (d, d_model)
     sigma: Float64  # (d,)
-    rounding: float  # of singular values
-    turned: Float64  # (d,) by how much rounding may have turned each
+    rounding: float  # error of singular values by rounding
+    turned: Float64  # (d,) how far rounding may have turned each
 
     def doubtful(self, number: int) -> bool:
         return bool(self.turned[number] > DOUBTFUL) if number < len(self.sigma) else False
 
 
 def decompose(brute: BruteForce, layer: int, matrix: str, head: int) -> Decomposed:
-    """By two thin decompositions: of the left factor L = U S Vᵀ, and of (S Vᵀ) R."""
+    """Decompose a head's matrix by two thin decompositions: of the left factor L = U S Vᵀ, and of (S Vᵀ) R."""
     left, right = (factor[head].numpy().astype(np.float64) for factor in brute.model.factors(layer, matrix))
     U, S, Vh = np.linalg.svd(left, full_matrices=False)  # left is (d_model, d), right (d, d_model)
     inner, sigma, outs = np.linalg.svd((S[:, None] * Vh) @ right, full_matrices=False)
@@ -54,7 +54,7 @@ def decompose(brute: BruteForce, layer: int, matrix: str, head: int) -> Decompos
 
 
 def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids) -> str:
-    """What is said of directions that are not compared."""
+    """Return the message about directions that are not compared."""
     svd = decompose(brute, layer, matrix, head)
     count = sum(svd.doubtful(number) and svd.sigma[number] > svd.rounding for number in numbers.tolist())
     return f" ({count} with nearly equal singular values, of which only these)" if count else ""
@@ -63,7 +63,7 @@ def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids
 def directions_fault(
     index: Index, layer: int, brute: BruteForce, matrix: str, head: int, numbers: Ids, hubs: Hubs | None
 ) -> str | None:
-    """What is wrong with these directions of a head."""
+    """Say what is wrong with these directions of a head; None if nothing is."""
     svd, shard, d_head = decompose(brute, layer, matrix, head), index.shard(layer), index.shape.d_head
     singular = shard.heads.all_singular(matrix)[head].astype(np.float64)
     sigma = np.zeros(d_head)
@@ -92,7 +92,8 @@ def directions_fault(
 def _lists_fault(
     index: Index, layer: int, brute: BruteForce, svd: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
 ) -> str | None:
-    """With the sign that FORMAT.md says or, where that hangs on rounding, with either."""
+    """Say what is wrong with the lists of a direction, with the sign of FORMAT.md or, if rounding decides the sign,
+    with either."""
     number, matrix = row % index.shape.d_head, kinds[0][:2]
     off = UNIT_ERROR + 4 * float(svd.turned[number])
     W = brute.embedding(DIRECTIONS[matrix][1], "dot")
@@ -139,7 +140,7 @@ def _vector_fault(
 
 
 def _is_empty(index: Index, layer: int, kind: str, row: int) -> bool:
-    """Whether lists are those of a vector of zeros: the smallest ids, scores of 0, no coherence."""
+    """Return True if lists are those of a vector of zeros: the smallest ids, scores of 0, no coherence."""
     for lens in index.stored.lenses:
         for _, _, ids, scores, coherence in _ends(index.shard(layer).vector(kind, row, lens)):
             if scores.any() or not np.array_equal(ids, np.arange(len(ids))) or not np.isnan(coherence):

@@ -1,6 +1,6 @@
-"""Checks a random sample of an index against the weights, by brute force in float64 and without the code that made it.
-What is not in the sample is not checked. Scores may differ in the last bit, where the order of sums decides a rounding.
-"""
+"""Check a random sample of an index against the weights, by brute force in float64 and without the code that made it.
+Whatever is not in the sample is not checked. Scores may differ in the last bit, if the order of sums decides a
+rounding."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -24,20 +24,21 @@ from lexiscope.precompute.verify.stats import stats_fault
 from lexiscope.precompute.verify.sums import Result
 from lexiscope.precompute.weights.difference import Parameters
 
-COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
+COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
 COSINE_ERROR = 2e-6
-ROUNDED_OFF = 1e-2  # of scores that are subtracted from each other: times 1e-12, what float64 loses of them
-NORM_ERROR = 1e-6  # relative, of the norm of a head's matrix
-MOST_MULTIPLICATIONS = 10**10  # to find the hubs of a layer with short lists; beyond, coherences go unchecked
-CHECKS = {"stats": stats_fault}  # of the parts that hold numbers of vectors beside their lists
+ROUNDED_OFF = 1e-2  # of scores that are subtracted from each other: times 1e-12, the part that float64 loses
+NORM_ERROR = 1e-6  # relative error of the norm of a head's matrix
+# To find the hubs of a layer with short lists; if more are needed, coherences are not checked.
+MOST_MULTIPLICATIONS = 10**10
+CHECKS = {"stats": stats_fault}  # checks of the parts that hold numbers of vectors beside their lists
 ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
 def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
-    """Some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer there is.
+    """Check some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer of the
+    index.
 
-    The caller knows that the model is the one that the index was made from.
-    """
+    The caller knows that the model is the one that the index was made from."""
     rng = np.random.default_rng(seed)
     shape, stored = model.shape, index.stored
     brute = BruteForce(model, list(index.tokens))
@@ -92,19 +93,19 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
 
 
 def new_seed() -> int:
-    """A seed, to be printed so that a run can be repeated."""
+    """Return a seed, to be printed so that a run can be repeated."""
     return secrets.randbelow(1 << 31)
 
 
 def _checked(
     index: Index, layer: int, check: Callable[..., str | None], *what: object, part: str = "lists"
 ) -> LexiscopeError | None:
-    """Return what is wrong with a file of a layer, by one of the checks."""
+    """Return the error of a file of a layer that one of the checks finds; None if there is none."""
     try:
         wrong = check(index, layer, *what)
-    except ShardDamaged as fault:  # values that cannot be right are noticed when they are read
+    except ShardDamaged as fault:  # reading raises it for values that cannot be right
         return fault
-    except NotFound as fault:  # a token that was drawn from a list and does not exist
+    except NotFound as fault:  # a token that was drawn from a list does not exist
         wrong = f"a list with {fault}"
     file = index.manifest.entries()[Piece(part, layer)].file
     return _fault(index, file, f"layer {layer}: {wrong}") if wrong else None
@@ -116,7 +117,8 @@ def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
 
 
 def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
-    """Hubs by the stored lists if long enough: these are checked themselves. None if it would take too long."""
+    """Find hubs by the stored lists, which are checked themselves, if they are long enough, else by brute force; None
+    if that would take too long."""
     shape, stored = index.shape, index.stored
     if stored.k >= min(brute_coherence.DEPTH, shape.d_vocab):
         lists = [brute_similarity.lists_that_count(index.shard(layer), stored, kind) for kind in stored.counted_kinds]
@@ -137,7 +139,7 @@ def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> Lexiscope
         except ShardDamaged as fault:
             return fault
         if nearest is None:
-            return None  # the file does not open, which the sums tell
+            return None  # the file does not open, which the check of sums reports
         ids, stored = nearest
         best = np.sort(cosines[at])[::-1][: len(ids)]
         right = (
@@ -188,7 +190,7 @@ def _vectors_fault(
 
 
 def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int) -> str | None:
-    """Of a difference."""
+    """Say what is wrong with the norms of a head's matrix in a difference; None if nothing is."""
     stored = [float(norms[head]) for norms in index.shard(layer).heads.all_matrix_norms(matrix)]
     exact = brute.head_norms(layer, matrix, head)
     for what, norm, right in zip(("norm", "base's norm"), stored, exact, strict=True):
@@ -198,9 +200,10 @@ def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, 
 
 
 def _similarity_fault(index: Index, layer: int, brute: BruteForce, compared: str, numbers: Ids) -> str | None:
-    """Of these neurons or subheads, numbered head after head: as they are, and shuffled."""
+    """Say what is wrong with the similarities of these neurons or subheads, numbered head after head: as they are, and
+    shuffled."""
     kinds, shape, shard = COMPARED[compared], index.shape, index.shard(layer)
-    first, second = (np.array(shape.rows(kind), np.int64) for kind in kinds)  # of all neurons or subheads
+    first, second = (np.array(shape.rows(kind), np.int64) for kind in kinds)  # rows of all neurons or subheads
     shuffled = second[brute_similarity.partners(len(second))]
     parts = ("similarity", "", second), ("shuffled", "shuffled ", shuffled)
     for (part, what, other), (lens_at, lens), end in product(parts, enumerate(index.stored.lenses), ENDS):
@@ -222,7 +225,7 @@ def _named(index: Index, compared: str, number: int) -> str:
 def _best_lens_fault(index: Index, brute: BruteForce) -> LexiscopeError | None:
     try:
         best = brute_similarity.best_lens(index, brute.words)
-    except (ShardDamaged, ValueError):  # the lists cannot be read, or hold what is no token: other checks tell
+    except (ShardDamaged, ValueError):  # the lists cannot be read, or hold unknown tokens: other checks report that
         return None
     if index.manifest.reads_best in (None, best):
         return None
@@ -273,7 +276,8 @@ def _pairs_fault(
 
 
 def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
-    """The inverted lists point at the token (or reading them fails), so it is enough to count them."""
+    """Say what is wrong with the inverted lists of a token. They point at the token, or reading them fails, so it is
+    enough to count them."""
     shard = index.shard(layer)
     for lens_at, lens in enumerate(index.stored.lenses):
         for end_at, end in enumerate(ENDS):
@@ -293,7 +297,7 @@ def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
 
 
 def _falls_in_order(scores: Floats, *ids: Array) -> bool:
-    """Whether scores fall, and where they tie ids rise."""
+    """Return True if scores fall, and ids rise where scores tie."""
     order = np.lexsort((*reversed(ids), -scores))
     return bool((order == np.arange(len(scores))).all())
 

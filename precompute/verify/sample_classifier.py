@@ -1,4 +1,4 @@
-"""Checks the lists of a classification head against the weights: every label, and a sample of the step before."""
+"""Check the lists of a classification head against the weights: every label, and a sample of the step before."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.classifier_head import TENSORS
 from lexiscope.precompute.weights.difference import Difference, Parameters
 
-COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
+COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
 
 
 def check_classifier(
@@ -37,7 +37,7 @@ def check_classifier(
 
 
 def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number: int) -> str | None:
-    """What is wrong with the lists of one vector."""
+    """Say what is wrong with the lists of one vector; None if nothing is."""
     entry, stored = index.manifest.classifier, index.classifier()
     assert entry
     tuned, base = (model.tuned, model.base) if isinstance(model, Difference) else (model, None)
@@ -69,7 +69,7 @@ def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number
 
 
 def _row(model: Model, kind: str, number: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """One vector, straight from the checkpoint."""
+    """Return one vector, straight from the checkpoint."""
     names = [name.format(model.prefix) for name in TENSORS[kind]]
     name = next(name for name in names if name in model.checkpoint.files)
     row: np.ndarray[tuple[int], np.dtype[np.float32]] = model.checkpoint.tensor(name)[number].numpy()

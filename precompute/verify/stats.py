@@ -1,17 +1,17 @@
-"""Checks the moments of lists against all scores of a sample of vectors, in float64 and by their definitions."""
+"""Check the moments of lists against all scores of a sample of vectors, in float64 and by their definitions."""
 
 import numpy as np
 
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.verify.brute_force import BruteForce, Ids
 
-ERROR = 1e-4  # of a moment, beside its size: the build multiplies in float32
+ERROR = 1e-4  # allowed error of a moment, beside the size of scores: the build multiplies in float32
 CONSTANT, LEAST = 1e-6, 1e-37  # as FORMAT.md defines them
-DOUBT = 0.5  # relative: a spread so near to CONSTANT may count as either
+DOUBT = 0.5  # relative: a spread so near to CONSTANT may count as constant or not
 
 
 def stats_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids) -> str | None:
-    """Return what is wrong with the moments of these vectors."""
+    """Say what is wrong with the moments of these vectors; None if nothing is."""
     file, vectors = index.part("stats", layer), brute.vectors(layer, kind, numbers)
     moments, z = file.array(f"{kind}.moments")[numbers], file.array(f"{kind}.z")[numbers]
     W = brute.embedding(kind, "dot")

@@ -1,4 +1,4 @@
-"""Checks the files of an index against the checksums in its manifest, without the weights."""
+"""Check the files of an index against the checksums in its manifest, without the weights."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.index_files import check_piece
 from lexiscope.precompute.index.manifest import TOKENIZER
 
-Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
+Result = tuple[str, LexiscopeError | None]  # what was checked, and its error
 
 
 def check_sums(index: Index) -> Iterator[Result]:

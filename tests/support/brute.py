@@ -1,6 +1,5 @@
-"""Lists and pairs as the definitions say: every score in float64, rounded to float32, all of them sorted.
-Plain numpy, and nothing of the code under test: slow, and good for small vocabularies only.
-"""
+"""Compute lists and pairs by their definitions: every score in float64, rounded to float32, all of them sorted. This is
+plain numpy without any of the code under test: slow, and good for small vocabularies only."""
 
 from typing import Any, TypeAlias
 
@@ -12,7 +11,7 @@ Ends: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]]  # (pairs, sco
 
 
 def lensed(E: Array, lens: str) -> tuple[Array, Array]:
-    """Rows and factors: a score under a lens is the rows' product times the tokens' factors."""
+    """Return rows and factors: a score under a lens is the rows' product times the tokens' factors."""
     rows = E.astype(np.float64)
     if lens == "dot":
         return rows, np.ones(len(rows))
@@ -20,7 +19,7 @@ def lensed(E: Array, lens: str) -> tuple[Array, Array]:
     centred = rows - mean
     length = np.sqrt((centred**2).sum(axis=1))
     noise = 1e-9 * (np.sqrt((rows**2).sum(axis=1)) + np.sqrt((mean**2).sum()))
-    pointed = length > noise + 1e-37  # a row that is the mean has no direction: its scores are 0
+    pointed = length > noise + 1e-37  # a row that equals the mean has no direction, and its scores are 0
     return np.where(pointed[:, None], centred, 0.0), np.where(pointed, 1 / np.where(pointed, length, 1), 0.0)
 
 
@@ -29,7 +28,7 @@ def rounded(scores: Array) -> Array:
 
 
 def vector_scores(E: Array, V: Array, lens: str) -> Array:
-    """(n, d_vocab) float64; equal rows of E have equal scores."""
+    """Return all scores, (n, d_vocab) in float64; equal rows of E have equal scores."""
     different, place = np.unique(E + np.float32(0), axis=0, return_inverse=True)
     rows, factor = lensed(E, lens)
     first = np.zeros(len(different), np.int64)
@@ -38,7 +37,7 @@ def vector_scores(E: Array, V: Array, lens: str) -> Array:
 
 
 def vector_lists(E: Array, V: Array, k: int) -> tuple[Array, Array]:
-    """ids and scores (n, lens, end, k); ties by the smaller id."""
+    """Return ids and scores (n, lens, end, k); ties by the smaller id."""
     lists = []
     for lens in ("dot", "cosine"):
         scores = rounded(vector_scores(E, V, lens))
@@ -49,7 +48,7 @@ def vector_lists(E: Array, V: Array, k: int) -> tuple[Array, Array]:
 
 
 def pair_matrix(source: Array, target: Array, W_left: Array, W_right: Array, lens: str) -> Array:
-    """(d_vocab, d_vocab) float64: e_i W_left · e_j W_right; equal rows have equal scores."""
+    """Return e_i W_left · e_j W_right of all tokens, (d_vocab, d_vocab) in float64; equal rows have equal scores."""
     sides = []
     for E, W in ((source, W_left), (target, W_right)):
         rows, factor = lensed(E, lens)
@@ -66,14 +65,14 @@ def preset_masks(surface: Array, words: Array) -> dict[str, Array]:
 
 
 def best_pairs(scores: Array, mask: Array, n: int) -> Ends:
-    """The n largest and the n smallest of float32 scores under a mask; ties by the smaller ids."""
-    places = np.flatnonzero(mask)  # in the order in which ties stand
+    """Return the n largest and the n smallest of float32 scores under a mask; ties by the smaller ids."""
+    places = np.flatnonzero(mask)  # in the order of ties
     listed = scores.ravel()[places]
     ends = []
     for sign in (1, -1):
         size = -sign * listed
         few = np.arange(len(size))
-        if len(size) > n:  # whoever is not worse than the n-th: spares sorting the rest
+        if len(size) > n:  # keep the pairs that are not worse than the n-th, and spare sorting the rest
             few = np.flatnonzero(size <= np.partition(size, n - 1)[n - 1])
         order = few[np.argsort(size[few], kind="stable")][:n]
         pairs = np.stack(np.divmod(places[order], scores.shape[1]), axis=1)
@@ -89,7 +88,7 @@ def top_pairs(
 
 
 def coherence(ids: Array, left_out: Array, E: Array, first: int) -> Array:
-    """Of each list (n, k): the mean cosine of two of its first tokens that are not left out; NaN without two."""
+    """Return for each list (n, k) the mean cosine of two of its first tokens that are not left out; NaN without two."""
     rows, factor = lensed(E, "cosine")
     directions = rows * factor[:, None]
     means = []
@@ -101,8 +100,8 @@ def coherence(ids: Array, left_out: Array, E: Array, first: int) -> Array:
 
 
 def readability(pairs: Array, E: Array, F: Array) -> float:
-    """Of the first 20 pairs: the mean of the larger of the pair's cosine in E and the mean of three products of cosines
-    with another pair, in E of the first and in F of the second tokens; NaN without pairs."""
+    """Compute the readability of the first 20 pairs: the mean of the larger of the pair's cosine in E and the mean of
+    three products of cosines with another pair, in E of the first and in F of the second tokens; NaN without pairs."""
     in_E, in_F = cosines(E), cosines(F)
     values = []
     first = pairs[:20].tolist()
@@ -113,6 +112,6 @@ def readability(pairs: Array, E: Array, F: Array) -> float:
 
 
 def cosines(W: Array) -> Array:
-    """(d_vocab, d_vocab): of centred rows, 0 for a row that is the mean."""
+    """Return the cosines of centred rows, (d_vocab, d_vocab); 0 for a row that equals the mean."""
     rows, factor = lensed(W, "cosine")
     return np.asarray(rows @ rows.T * factor * factor[:, None])

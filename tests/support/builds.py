@@ -1,5 +1,5 @@
-"""Builds of tiny models for tests: quietly in this process, or by the real command in a child that can be killed.
-Children are forked from a server that has imported everything, so that one starts in a moment."""
+"""Build indexes of tiny models for tests: quietly in this process, or by the real command in a child that can be
+killed. Children are forked from a server that has imported everything, so that one starts in a moment."""
 
 import contextlib
 import io
@@ -45,7 +45,7 @@ def small_gpt2(folder: Path, n_layers: int = 3, **more: Any) -> Path:
 
 
 class Listener(Progress):
-    """What a build says, and a chance to look at its folder whenever a layer is ready."""
+    """Keep the messages of a build, and let a test look at its folder whenever a layer is ready."""
 
     def __init__(self) -> None:
         self.text = io.StringIO()
@@ -58,7 +58,7 @@ class Listener(Progress):
         self.look()
 
     def look(self) -> None:
-        """For tests to replace."""
+        """Do nothing; tests replace it."""
 
 
 def quick_build(source: Path, data: Path, listener: Listener | None = None, **options: Any) -> Path:
@@ -67,12 +67,12 @@ def quick_build(source: Path, data: Path, listener: Listener | None = None, **op
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of an index, byte for byte."""
+    """Return every file of an index, byte for byte."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def faults(index: Path, source: Path | None = None, sample: int = 1000) -> list[str]:
-    """What is wrong with a finished index by its sums and, with the weights at hand, by brute force."""
+    """Return the errors of a finished index by its sums and, if the weights are given, by brute force."""
     opened = Index.open(index)
     results = [*check_sums(opened)]
     if source:
@@ -81,7 +81,7 @@ def faults(index: Path, source: Path | None = None, sample: int = 1000) -> list[
 
 
 def stamps(folder: Path) -> Mapping[str, tuple[int, int]]:
-    """Changes with every write; the lock is written by every build."""
+    """Return stamps that change with every write; the lock is left out, because every build writes it."""
     return {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in folder.iterdir() if p.name != LOCK}
 
 
@@ -103,7 +103,7 @@ class Child:
         return self.log.read_text()
 
     def wait_until_paused(self, seconds: float = 180) -> None:
-        """Wait until the command has said `pause_at`; it does nothing more then until it gets a signal."""
+        """Wait until the command has printed `pause_at`; from then on it does nothing until it gets a signal."""
         deadline = time.monotonic() + seconds
         while not re.search(r"^State:\s+T", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE):
             assert self.process.is_alive(), self.output()
@@ -111,7 +111,7 @@ class Child:
             time.sleep(0.01)
 
     def send(self, number: int) -> None:
-        """Send a signal to the command where it pauses, which goes on with it."""
+        """Send a signal to the paused command, which then continues with it."""
         self.wait_until_paused()
         os.kill(self.pid, number)
         with contextlib.suppress(ProcessLookupError):  # SIGKILL needs no SIGCONT
@@ -124,7 +124,7 @@ class Child:
 
 
 def forks() -> ForkServerContext:
-    """Starts the server, where it finds this package, unless it runs."""
+    """Start the server in an environment where it finds this package, unless it runs already."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     with contextlib.chdir(Path(__file__).parents[2]):
@@ -142,7 +142,7 @@ def command(
     pause_at: str | None = None,
 ) -> Iterator[Child]:
     """Run `lexiscope WORDS` in a child; with a limit on the size of files, which may be fatal in the middle of a write.
-    The child pauses when it has said `pause_at`, so that a signal meets it there however fast the machine is."""
+    The child pauses when it has printed `pause_at`, so that a signal meets it there on a machine of any speed."""
     log.write_text("")
     arguments = (log, [str(word) for word in words], limit, fatal, environment or {}, pause_at)
     process = forks().Process(target=_run, args=arguments)

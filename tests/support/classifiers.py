@@ -1,4 +1,4 @@
-"""Small random classifiers of every family: three labels, one of them hostile."""
+"""Make small random classifiers of every family, with three labels, one of them hostile."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ LABELS = ("bad", "good", "<b>")
 
 
 def make_classifier(family: str, folder: Path, **changes: Any) -> Path:
-    """As `transformers` saves it; its words are tied, because a classifier has no W_U of its own."""
+    """Save a classifier with `transformers`; its words are tied, because a classifier has no W_U of its own."""
     of = FAMILIES[family]
     net = of.config.removesuffix("Config") + "ForSequenceClassification"
     assert hasattr(hf, net)
@@ -25,7 +25,7 @@ def make_classifier(family: str, folder: Path, **changes: Any) -> Path:
 
 
 def with_labels(folder: Path) -> Path:
-    """A checkpoint of one file with a vector for each label besides, as a decoder's classification head has them."""
+    """Add a vector for each label to a checkpoint of one file, as a decoder's classification head has them."""
     tensors, path = load_file(folder / "model.safetensors"), folder / "config.json"
     config = json.loads(path.read_text())
     score = torch.randn(len(LABELS), config["hidden_size"], generator=torch.Generator().manual_seed(0))
@@ -34,7 +34,7 @@ def with_labels(folder: Path) -> Path:
     return folder
 
 
-# By family, the tensors of its classification head: a vector per label, and those of the step before.
+# The tensors of each family's classification head: a vector per label, and those of the step before.
 _SCORE = {"classifier": "score.weight"}
 _ROBERTA = {"classifier": "classifier.out_proj.weight", "dense": "classifier.dense.weight"}
 HEADS: dict[str, dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""Comparisons of small models for tests: made by the job itself, and the direct way to compute what they hold."""
+"""Make comparisons of small models for tests by the job itself, and compute what they hold in the direct way."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ LEAST = 100  # common tokens: the vocabularies of small models have some hundred
 
 
 class CompareListener(Listener, CompareProgress):
-    """What a comparison says, and a chance to look at its folder whenever a kind is ready."""
+    """Keep the messages of a comparison, and let a test look at its folder whenever a kind is ready."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,14 +39,14 @@ class CompareListener(Listener, CompareProgress):
 
 
 def quick_compare(a: Path, b: Path, data: Path, listener: CompareListener | None = None, **options: Any) -> Path:
-    """Compares the checkpoints in two folders; returns the folder of the comparison."""
+    """Compare the checkpoints in two folders; return the folder of the comparison."""
     chosen = CompareOptions(**{"least_tokens": LEAST, "threads": 2} | options)
     model_a, model_b = (describe(Checkpoint.open(source)) for source in (a, b))
     return compare(model_a, model_b, data, chosen, listener or CompareListener())
 
 
 def compare_site_models(data: Path) -> Path:
-    """Adds a comparison of the two models of the fixture `site_data` to a copy of its data folder, and two runs of
+    """Add a comparison of the two models of the fixture `site_data` to a copy of its data folder, and two runs of
     stitching, one of them on a file with a hostile name."""
     a, b = (Manifest.load(data / name) for name in (GPT2, LLAMA))
     folder = quick_compare(Path(a.source), Path(b.source), data)
@@ -81,7 +81,7 @@ def change_weights(folder: Path, change: Callable[[dict[str, Tensor]], None]) ->
 
 
 def reorder_tokens(folder: Path, seed: int = 0) -> Path:
-    """Gives the same tokens other ids; the embedding stays, so that tokens have other rows."""
+    """Give the same tokens other ids; the embedding stays, so that tokens have other rows."""
     path = folder / "tokenizer.json"
     document = json.loads(path.read_text())
     special = {entry["id"] for entry in document["added_tokens"]}
@@ -94,7 +94,7 @@ def reorder_tokens(folder: Path, seed: int = 0) -> Path:
 
 
 def direct_r(a: Model, b: Model, kind: str, common: CommonTokens) -> NDArray[np.float64]:
-    """(n_A, n_B): every vector of both projected to the common tokens, and correlated; 0 where one is constant."""
+    """Project every vector of both to the common tokens, and correlate them: (n_A, n_B); 0 where one is constant."""
     projected = []
     for model, ids in ((a, common.a), (b, common.b)):
         W = (model.W_U if SIDES[kind] == "writes" else model.W_E).double().numpy()[ids]
@@ -104,7 +104,7 @@ def direct_r(a: Model, b: Model, kind: str, common: CommonTokens) -> NDArray[np.
 
 
 def direct_feature_r(a: Model, b: Model, kind: str) -> NDArray[np.float64]:
-    """(n_A, n_B): the vectors as they are, over their coordinates."""
+    """Correlate the vectors as they are, over their coordinates: (n_A, n_B)."""
     vectors = [
         np.concatenate([model.vectors(layer, kind).double().numpy() for layer in range(model.shape.n_layers)])
         for model in (a, b)
@@ -113,7 +113,8 @@ def direct_feature_r(a: Model, b: Model, kind: str) -> NDArray[np.float64]:
 
 
 def correlations(X: NDArray[np.float64], Y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """np.corrcoef of the rows of X with those of Y; a row is constant if only rounding tells its numbers apart."""
+    """Return np.corrcoef of the rows of X with those of Y; a row counts as constant if its numbers differ only by
+    rounding."""
     with np.errstate(invalid="ignore", divide="ignore"):
         r: NDArray[np.float64] = np.corrcoef(X, Y)[: len(X), len(X) :]
     for rows, axis in ((X, 0), (Y, 1)):

@@ -1,4 +1,4 @@
-"""Small indexes with hubs: tokens with which most of their lists begin."""
+"""Make small indexes with hubs: tokens with which most of their lists begin."""
 
 import re
 from itertools import product
@@ -21,7 +21,7 @@ DOG, BYTE = WORDS[0], 200  # a word, and a token that nobody can read
 def crowded(
     manifest: Manifest, layer: int, tokens: dict[str, tuple[int, ...]], share: float
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of a layer in which, under these lenses, a share of the lists begin with these tokens."""
+    """Make the arrays of a layer in which, under these lenses, a share of the lists begin with these tokens."""
     arrays, random = stored_arrays(manifest.stored, seed=layer), np.random.default_rng(layer)
     for kind, (lens_at, lens) in product(manifest.stored.kinds, enumerate(manifest.stored.lenses)):
         ids = arrays[f"{kind}.ids"]

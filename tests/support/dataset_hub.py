@@ -1,5 +1,6 @@
-"""Dataset repositories of a small Hub on this machine: what `huggingface_hub` asks to make one, to commit to it and to
-download from it, with large files as LFS. Keeps every commit, so that tests can look at what readers saw meanwhile."""
+"""Serve dataset repositories as a small Hub on this machine: what `huggingface_hub` asks to create one, to commit to it
+and to download from it, with large files as LFS. It keeps every commit, so that tests can look at what readers saw
+meanwhile."""
 
 import base64
 import hashlib
@@ -26,7 +27,7 @@ Files = dict[str, bytes]
 @dataclass
 class Repository:
     private: bool = False
-    commits: dict[str, Files] = field(default_factory=dict)  # in their order
+    commits: dict[str, Files] = field(default_factory=dict)  # in the order of the commits
     messages: list[str] = field(default_factory=list)
     branches: dict[str, str] = field(default_factory=dict)
 
@@ -45,12 +46,12 @@ class DatasetHub:
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.objects: dict[str, bytes] = {}  # large files by their SHA-256
-        self.token: str | None = None  # that who writes has to send
-        self.failures: dict[str, tuple[int, str]] = {}  # part of a path -> status and X-Error-Code
-        self.altered: dict[str, bytes] = {}  # files that are given out with another content
-        self.is_full = False  # whether no more large files are taken
+        self.token: str | None = None  # the token that a writer must send
+        self.failures: dict[str, tuple[int, str]] = {}  # errors by part of a path: status and X-Error-Code
+        self.altered: dict[str, bytes] = {}  # files that are given out with other content
+        self.is_full = False  # whether to refuse further large files
         self.outgoing = Outgoing()
-        self.uploads: list[str] = []  # SHA-256 of what was sent to LFS
+        self.uploads: list[str] = []  # SHA-256 of files that were sent to LFS
         self.downloads: list[str] = []
 
     def make(self, repo_id: str, files: Files | None = None) -> Repository:
@@ -66,11 +67,11 @@ class DatasetHub:
 
 @contextmanager
 def logged_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatasetHub]:
-    """The client of the Hub speaks to a small one, where whoever writes needs a token, for a user who has it."""
+    """Let the Hub's client speak to a small Hub that demands a token for writing, as a user who has the token."""
     hub = DatasetHub()
     hub.token = TOKEN
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # the other way to store, which is a service of its own
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # Xet is another way to store, and a service of its own
     huggingface_hub.close_session()
     with hub.serve() as url:
         monkeypatch.setattr(constants, "ENDPOINT", url)

@@ -1,4 +1,4 @@
-"""A small fine-tune: a checkpoint of which some vectors, some heads and one whole layer are as they were."""
+"""Make a small fine-tuned checkpoint in which some vectors, some heads and one whole layer did not change."""
 
 import shutil
 from collections.abc import Callable
@@ -19,14 +19,15 @@ from tests.support.models import tiny_gpt2
 
 BASE, TUNED = "tiny-base", "tiny-tuned"
 DIFFERENCE = f"{TUNED}-minus-{BASE}"
-UNCHANGED_LAYER, UNCHANGED_NEURONS, UNCHANGED_HEAD = 0, (0, 3), 3  # the neurons and the head of every layer
+# The neurons and the head are unchanged in every layer.
+UNCHANGED_LAYER, UNCHANGED_NEURONS, UNCHANGED_HEAD = 0, (0, 3), 3
 D_HEAD = 8
 
-Change = Callable[[str, torch.Tensor], torch.Tensor]  # by a tensor's name and its values
+Change = Callable[[str, torch.Tensor], torch.Tensor]  # gets a tensor's name and its values
 
 
 def tuned_from(base: Path, folder: Path, change: Change) -> Path:
-    """A copy of a checkpoint of one file with other weights."""
+    """Copy a checkpoint of one file with other weights."""
     shutil.copytree(base, folder)
     tensors = {name: change(name, tensor) for name, tensor in load_file(base / "model.safetensors").items()}
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")
@@ -34,13 +35,13 @@ def tuned_from(base: Path, folder: Path, change: Change) -> Path:
 
 
 def nudged(tensor: torch.Tensor, seed: int, size: float = 0.05) -> torch.Tensor:
-    """The same with a little noise."""
+    """Return the tensor with a little noise."""
     generator = torch.Generator().manual_seed(seed)
     return tensor + size * tensor.std() * torch.randn(tensor.shape, generator=generator)
 
 
 def fine_tune(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    """What changes in the weights of a small GPT-2 of four heads and two layers."""
+    """Change the weights of a small GPT-2 of four heads and two layers as a fine-tuning does."""
     if f"h.{UNCHANGED_LAYER}." in name or "h." not in name or tensor.ndim < 2:
         return tensor
     changed, neurons = nudged(tensor, seed=sum(name.encode())), list(UNCHANGED_NEURONS)
@@ -60,7 +61,7 @@ def fine_tune(name: str, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def fine_tune_llama(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    """The same of a small Llama of four heads: the last one, and the keys and values that it shares, do not change."""
+    """Change a small Llama of four heads: the last head, and the keys and values that it shares, do not change."""
     if f"layers.{UNCHANGED_LAYER}." in name or "layers." not in name or tensor.ndim < 2:
         return tensor
     changed, neurons = nudged(tensor, seed=sum(name.encode())), list(UNCHANGED_NEURONS)
@@ -87,7 +88,8 @@ def build_difference(
 
 
 def make_difference_data(folder: Path, k: int, pairs: int) -> None:
-    """folder/sources: a base and its fine-tune; folder/data: the index of the difference, and of the base alone."""
+    """Make folder/sources with a base and its fine-tuned model, and folder/data with the index of the difference and of
+    the base alone."""
     sources, data = folder / "sources", folder / "data"
     base = tiny_gpt2(sources / BASE)
     tuned = tuned_from(base, sources / TUNED, fine_tune)

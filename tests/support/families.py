@@ -1,8 +1,7 @@
-"""Small random checkpoints of every supported family, as `transformers` saves them, with a tokenizer of its kind.
+"""Make small random checkpoints of every supported family, as `transformers` saves them, with a tokenizer of its kind.
 
 They have what is special about their family: grouped heads, biases, norms of queries and keys, soft caps, windows
-shorter than the texts of the tests, partial rotary positions, heads that are wider than d_model / n_heads.
-"""
+shorter than the texts of the tests, partial rotary positions, heads that are wider than d_model / n_heads."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,8 @@ POSITIONS = 64
 
 @dataclass(frozen=True)
 class Family:
-    """How to make one: the classes of transformers, and what its config has beside the sizes that all share."""
+    """Say how to make a checkpoint: the classes of transformers, and the fields of its config beside the sizes that all
+    share."""
 
     config: str
     net: str
@@ -104,18 +104,19 @@ ARCHETYPES = ("gpt2", "llama3", "gemma2", "bert")
 
 
 def family_parameters(*names: str) -> list[Any]:
-    """These families, or all, as parameters of a test or fixture; but for the archetypes they are slow."""
+    """Return these families, or all, as parameters of a test or fixture; all except the archetypes are marked as
+    slow."""
     return [pytest.param(name, marks=() if name in ARCHETYPES else pytest.mark.slow) for name in names or FAMILIES]
 
 
 def archetype_parameters(*names: str) -> list[Any]:
-    """The archetypes as parameters, and for `make test-all` these families, or all."""
+    """Return the archetypes as parameters, and for `make test-all` also these families, or all."""
     others = pytest.mark.slow, pytest.mark.all_families
     return [pytest.param(name, marks=() if name in ARCHETYPES else others) for name in names or FAMILIES]
 
 
 def load_net(folder: Path, **options: Any) -> Any:
-    """The checkpoint as `transformers` runs it: with what predicts tokens, where it has that."""
+    """Load the checkpoint as `transformers` runs it: with the head that predicts tokens, if it has one."""
     config = hf.AutoConfig.from_pretrained(folder)
     name = (config.architectures or ["AutoModel"])[0]
     hf.utils.logging.disable_progress_bar()

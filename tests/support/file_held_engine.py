@@ -1,5 +1,5 @@
-"""What the replicas of tests/support/ray_replicas.py compute with: prompts wait while FOLDER has a file `hold`;
-FOLDER/begun and FOLDER/given-up get a file for each, named after the replica's process."""
+"""Compute for the replicas of tests/support/ray_replicas.py: prompts wait while FOLDER has a file `hold`; FOLDER/begun
+and FOLDER/given-up get a file for each prompt, named after the replica's process."""
 
 import os
 import time
@@ -41,7 +41,7 @@ class FileHeldEngine(Engine):
 
 
 def load_held(index: Path, folder: Path) -> LoadedModel:
-    """The model of an index."""
+    """Load the model of an index."""
     manifest = Manifest.load(index)
     engine = FileHeldEngine.load(Checkpoint.open(Path(manifest.source)), "cpu", 1)
     assert isinstance(engine, FileHeldEngine)

@@ -1,4 +1,4 @@
-"""What `lexiscope lab` writes, for tests: made by the job itself, or plausible numbers in every field."""
+"""Make what `lexiscope lab` writes, for tests: by the job itself, or as plausible numbers in every field."""
 
 import math
 from pathlib import Path
@@ -15,17 +15,17 @@ HOSTILE_TEXTS = '=<script>"&.txt'  # the name of a file
 
 
 class LabListener(Listener, LabProgress):
-    """What a measurement says, and nothing on the terminal."""
+    """Keep the messages of a measurement, and print nothing on the terminal."""
 
 
 def quick_lab(folder: Path, listener: LabListener | None = None, **options: Any) -> LabRecord:
-    """Measures the index in a folder."""
+    """Measure the index in a folder."""
     index = Index.open(folder)
     return measure(index, lambda: weights_of_index(index), LabOptions(**options), listener or LabListener())
 
 
 def plausible_lab(manifest: Manifest, **changes: Any) -> LabRecord:
-    """A record of these weights, with a number wherever there can be one."""
+    """Make a record of these weights, with a number in every field."""
     layers = range(manifest.shape.n_layers)
 
     def by_layer(fields: Any, size: float) -> dict[str, Any]:
@@ -59,6 +59,6 @@ def plausible_lab(manifest: Manifest, **changes: Any) -> LabRecord:
 
 
 def add_site_labs(data: Path, whole: str, real: str) -> None:
-    """Adds plausible measurements of one model of the fixture `site_data`, and real ones of another."""
+    """Add plausible measurements of one model of the fixture `site_data`, and real ones of another."""
     plausible_lab(Manifest.load(data / whole)).save(data / whole)
     quick_lab(data / real, only=("similarity",))

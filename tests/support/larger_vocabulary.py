@@ -1,4 +1,4 @@
-"""Small models with as many tokens as a comparison asks for."""
+"""Make small models with as many tokens as a comparison asks for."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,8 @@ TOKENS = 1100
 
 
 def comparable_gpt2(folder: Path, **sizes: Any) -> Path:
-    """A random GPT-2 whose tokenizer has more words than texts have; those that they have are the usual ones."""
+    """Make a random GPT-2 whose tokenizer has more words than the texts of tests; the words of these texts are the
+    usual ones."""
     tiny_gpt2(folder, d_vocab=TOKENS, **sizes)
     path = folder / "tokenizer.json"
     tokenizer = json.loads(path.read_text())

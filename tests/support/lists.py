@@ -1,5 +1,5 @@
-"""Small indexes that tests of pages share, and every list of one written out: what a page must find, the slow way.
-Reads the arrays that were written, by the tables of FORMAT.md, and nothing of the code under test."""
+"""Make small indexes that tests of pages share, and write out every list of one: what a page must find, the slow way.
+This reads the arrays that were written, by the tables of FORMAT.md, and uses none of the code under test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ class Listing(NamedTuple):
 
     kind: str
     layer: int
-    number: int  # of the vector within its kind
+    number: int  # number of the vector within its kind
     lens: str
     end: str
     rank: int  # from 1
@@ -71,7 +71,7 @@ def all_pairs(shape: Shape, layers: tuple[int, ...]) -> Iterator[PairListing]:
 
 
 def first_tokens(shape: Shape, layers: tuple[int, ...], n: int) -> dict[tuple[str, int, int, str, str], list[Any]]:
-    """The first tokens of every list, by kind, layer, number, lens and end."""
+    """Return the first tokens of every list, by kind, layer, number, lens and end."""
     lists: dict[tuple[str, int, int, str, str], list[Any]] = {}
     for e in all_listings(shape, layers):
         if e.rank <= n:
@@ -80,7 +80,8 @@ def first_tokens(shape: Shape, layers: tuple[int, ...], n: int) -> dict[tuple[st
 
 
 def first_readable(pairs: list[PairListing], matrix: str, layer: int, head: int) -> dict[str, Any] | None:
-    """A head's first pair under cosine and words: these vocabularies have hardly a word that could come before it."""
+    """Return a head's first pair under cosine and words: these vocabularies have hardly a word that could come before
+    it."""
     for p in pairs:
         where = (p.matrix, p.layer, p.head, p.lens, p.preset, p.end, p.rank)
         if where == (matrix, layer, head, "cosine", "words", "top", 1):
@@ -89,7 +90,7 @@ def first_readable(pairs: list[PairListing], matrix: str, layer: int, head: int)
 
 
 def owner(shape: Shape, kind: str, index: int) -> dict[str, int | None]:
-    """Head and subhead, or direction, of a vector: the first query head that uses it."""
+    """Return head and subhead, or direction, of a vector: the first query head that uses it."""
     if kind.startswith("ff_"):
         return {"head": None, "subhead": None, "direction": None}
     for head in range(shape.n_heads):
@@ -107,7 +108,8 @@ def token(number: int) -> dict[str, Any]:
 
 
 def stored_arrays(shape: Shape, layer: int) -> dict[str, Any]:
-    """What `open_indexes` writes: layer 0 has numbers that are undefined, equal, or beyond the steps of a map."""
+    """Return the arrays that `open_indexes` writes: layer 0 has numbers that are undefined, equal, or beyond the steps
+    of a map."""
     arrays = {name: array.copy() for name, array in shard_arrays(shape, seed=layer).items()}
     if layer == 0:
         arrays["ff_value.coherence"][1:4] = np.array([np.nan, -0.2, 1])[:, None, None]
@@ -117,7 +119,7 @@ def stored_arrays(shape: Shape, layer: int) -> dict[str, Any]:
 
 
 def open_indexes(data: Path) -> dict[str, Index]:
-    """One index of each shape, with the layers that are ready, opened as the server does."""
+    """Open one index of each shape, with the layers that are ready, as the server does."""
     opened: dict[str, Index] = {}
     for name, shape in SHAPES.items():
         manifest = write_index(data / name, make_manifest(shape, name), READY[name])

@@ -1,4 +1,4 @@
-"""A model of llama2.c (one file of float32 numbers, and one of tokens), as a Llama checkpoint in Hub format."""
+"""Convert a model of llama2.c (one file of float32 numbers, and one of tokens) to a Llama checkpoint in Hub format."""
 
 import json
 import struct
@@ -26,8 +26,8 @@ def convert_llama2c(model: bytes, tokenizer: bytes, folder: Path) -> None:
         at += int(np.prod(shape))
         return numbers[at - int(np.prod(shape)) : at].reshape(shape)
 
-    W_E = take(abs(vocab), dim)  # a negative size says that the unembedding is another matrix
-    stacks = {  # the layers of each kind one after the other, in the file's order
+    W_E = take(abs(vocab), dim)  # a negative size means that the unembedding is another matrix
+    stacks = {  # the layers of each kind one after the other, in the order of the file
         "input_layernorm": take(n_layers, dim),
         "self_attn.q_proj": take(n_layers, dim, dim),
         "self_attn.k_proj": take(n_layers, kv_dim, dim),
@@ -62,16 +62,15 @@ def convert_llama2c(model: bytes, tokenizer: bytes, folder: Path) -> None:
 
 
 def _halves(W: Float32, n_heads: int) -> Float32:
-    """(n_heads · d_head, d_model), the order of each head's rows changed to its even ones, then its odd ones.
+    """Reorder each head's rows of W (n_heads · d_head, d_model): the even ones, then the odd ones.
 
-    Rotary positions turn dimensions 2i and 2i + 1 together in llama2.c, i and i + d_head / 2 in the Hub's format.
-    """
+    Rotary positions turn dimensions 2i and 2i + 1 together in llama2.c, i and i + d_head / 2 in the Hub's format."""
     heads = W.reshape(n_heads, -1, 2, W.shape[1])  # (n_heads, d_head / 2, 2, d_model)
     return heads.swapaxes(1, 2).reshape(W.shape)
 
 
 def _write_tokenizer(content: bytes, vocab: int, folder: Path) -> None:
-    """SentencePiece's tokens with their scores, as GGUF files also have them."""
+    """Write SentencePiece's tokens with their scores, as GGUF files also have them."""
     tokens, scores, at = [], [], 4  # the first number is the length of the longest token
     for _ in range(vocab):
         score, length = struct.unpack_from("<fi", content, at)

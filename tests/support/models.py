@@ -1,6 +1,5 @@
-"""Small random GPT-2 and Llama checkpoints in the Hub's format, with a small real tokenizer, for every test to use.
-Written by `transformers`, which is independent of the code under test.
-"""
+"""Make small random GPT-2 and Llama checkpoints in the Hub's format, with a small real tokenizer, for every test to
+use. `transformers`, which is independent of the code under test, writes them."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ def tiny_gpt2(
     shard_size: str = "1GB",
     seed: int = 0,
 ) -> Path:
-    """A random GPT-2; `bare` leaves out the head, and with it the `transformer.` before every name."""
+    """Save a random GPT-2; `bare` leaves out the head, and with it the `transformer.` before every name."""
     config = hf.GPT2Config(
         n_layer=n_layers,
         n_head=n_heads,
@@ -65,7 +64,8 @@ def tiny_llama(
     shard_size: str = "1GB",
     seed: int = 0,
 ) -> Path:
-    """A random Llama with grouped heads; `bare` leaves out the head, and with it the `model.` before every name."""
+    """Save a random Llama with grouped heads; `bare` leaves out the head, and with it the `model.` before every
+    name."""
     config = hf.LlamaConfig(
         num_hidden_layers=n_layers,
         num_attention_heads=n_heads,
@@ -90,7 +90,7 @@ def _vocabulary_size() -> int:
 
 
 def _random(model: Any, seed: int, biases: bool) -> Any:
-    """Larger than the usual start values, so that attention is far from even; norms near one."""
+    """Set random weights larger than the usual start values, so that attention is far from even; norms are near one."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -113,11 +113,12 @@ def _save(model: Any, folder: Path, dtype: torch.dtype, shard_size: str) -> Path
 
 
 def randomise(net: Any, seed: int = 0) -> Any:
-    """Random weights larger than the usual start values, so that attention is far from even; biases; norms near one."""
+    """Set random weights larger than the usual start values, so that attention is far from even; set biases; norms are
+    near one."""
     return _random(net, seed, biases=True)
 
 
 def load(folder: Path, **options: Any) -> Any:
-    """The model as `transformers` reads it from the folder, in float32."""
+    """Load the model with `transformers` from the folder, in float32."""
     hf.utils.logging.disable_progress_bar()
     return hf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options).eval()

@@ -1,6 +1,5 @@
-"""Small models of every family as `transformers` runs them. Where their modules are is said here once more, apart from
-the code under test, and a run keeps what went in and out of them.
-"""
+"""Run small models of every family with `transformers`. The names of their modules are written here once more, apart
+from the code under test, and a run keeps what went in and out of them."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -24,15 +23,17 @@ class Layout:
     """Names of modules: `blocks`, `first_norm` and `final_norm` of the base model, the others of a block."""
 
     blocks: str
-    attention: str  # makes queries, keys and values of its input
+    attention: str  # the module that makes queries, keys and values of its input
     w_o: str
-    written: str  # its output is what attention adds to the stream; of an encoder the stream itself
+    # The module whose output attention adds to the stream; in an encoder, whose output is the stream itself.
+    written: str
     ff_key: str
     ff_value: str
-    attention_norm: str  # before attention; of an encoder the block's last one, which the next block's attention reads
-    ff_norm: str  # before FF
+    # The norm before attention; in an encoder the last norm of the block, which the next block's attention reads.
+    attention_norm: str
+    ff_norm: str  # the norm before FF
     final_norm: str = ""
-    first_norm: str = ""  # of an encoder: behind the embeddings
+    first_norm: str = ""  # only in an encoder: the norm after the embeddings
 
 
 _GPT2 = Layout("h", "attn", "attn.c_proj", "attn", "mlp.c_fc", "mlp.c_proj", "ln_1", "ln_2", "ln_f")
@@ -81,7 +82,7 @@ LAYOUTS = {
 
 
 def layout_of(config: Any) -> Layout:
-    """The family's, but where its config decides which norms there are."""
+    """Return the layout of the family; the config may decide which norms there are."""
     layout = LAYOUTS[config.model_type]
     if config.model_type == "stablelm" and config.use_parallel_residual:
         return replace(layout, ff_norm=layout.attention_norm)
@@ -105,7 +106,7 @@ class Run:
     keys: list[Tensor]  # (T, d_mlp) what ff_key reads, before the activation
     coefficients: list[Tensor]  # (T, d_mlp) the input of ff_value
     written: list[Tensor]  # (T, d_model) the output of ff_value
-    rotations: list[tuple[Tensor, Tensor] | None]  # cosines and sines (T, ...), where positions are rotary
+    rotations: list[tuple[Tensor, Tensor] | None]  # cosines and sines (T, ...), if positions are rotary
 
 
 class Net:
@@ -117,18 +118,17 @@ class Net:
 
     @property
     def parallel(self) -> bool:
-        """FF reads the stream that attention reads, not what attention made of it."""
+        """Return True if FF reads the same stream as attention, without attention's output."""
         config = self.net.config
         return bool(getattr(config, "parallel_attn", getattr(config, "use_parallel_residual", False)))
 
     def module(self, layer: int, name: str) -> Any:
-        """A module of a block, by its name in Layout."""
+        """Return a module of a block, by its name in Layout."""
         return self.blocks[layer].get_submodule(getattr(self.layout, name))
 
     def norm(self, name: str, layer: int = 0) -> Any:
-        """What stands before "attention" or "ff" of a layer, or before W_U ("final"). In an encoder it is the norm
-        whose output is read there: that of the embeddings, or of the layer before.
-        """
+        """Return the norm before "attention" or "ff" of a layer, or before W_U ("final"). In an encoder it is the norm
+        whose output is read there: that of the embeddings, or of the layer before."""
         if name == "ff":
             return self.module(layer, "ff_norm")
         if not self.layout.first_norm:
@@ -139,7 +139,7 @@ class Net:
         return self.body.get_submodule(self.layout.first_norm) if first else self.module(before, "attention_norm")
 
     def run(self, tokens: tuple[int, ...]) -> Run:
-        seen: dict[Any, tuple[Any, dict[str, Any], Any]] = {}  # by module: arguments and output
+        seen: dict[Any, tuple[Any, dict[str, Any], Any]] = {}  # arguments and output by module
         every = [module for module in self.net.modules() if module is not self.net]
 
         def keep(module: Any, args: Any, kwargs: Any, output: Any) -> None:  # Falcon adds to an output in place
@@ -184,9 +184,9 @@ class Net:
     def scores(
         self, model: Model, layer: int, x: Tensor, at: Tensor, others: Tensor, there: Tensor, run: Run
     ) -> Tensor:
-        """What attention makes of states x (n, d_model) at positions `at` that look at others (m, d_model), there:
-        (n_heads, n, m), from the vectors w_q and w_k. Norms and turns are those of `transformers`.
-        """
+        """Return the attention scores (n_heads, n, m) of states x (n, d_model) at positions `at` that look at `others`
+        (m, d_model) at positions `there`, from the vectors w_q and w_k. Norms and rotations are those of
+        `transformers`."""
         attention, s = self.module(layer, "attention"), model.shape
 
         def heads(kind: str, states: Tensor) -> Tensor:
@@ -220,17 +220,17 @@ class Net:
 
     @property
     def soft_cap(self) -> float | None:
-        """Of attention scores."""
+        """Return the soft cap of attention scores; None if there is none."""
         return getattr(self.net.config, "attn_logit_softcapping", None)
 
     @property
     def embedding_scale(self) -> float:
-        """What embeddings are multiplied with before the first layer: by what the module gives for a token."""
+        """Return the factor of embeddings before the first layer, measured by what the module gives for a token."""
         embed = self.net.get_input_embeddings()
         return float((embed(torch.tensor([5])) / embed.weight[5]).nanmean())  # a weight may be 0
 
     def logits(self, stream: Tensor) -> Tensor:
-        """stream (T, d_model) as it is after the last layer -> (T, d_vocab), by all that comes then."""
+        """Return logits (T, d_vocab) from a stream (T, d_model) after the last layer, by all modules that follow."""
 
         def instead(_: Any, __: Any, output: Any) -> Any:
             return (stream[None], *output[1:]) if isinstance(output, tuple) else stream[None]
@@ -240,9 +240,8 @@ class Net:
         return logits[0]
 
     def after_first_ff(self) -> Tensor:
-        """(d_vocab, d_model): the stream after the first layer of every token alone, where attention adds nothing and
-        positions count nothing.
-        """
+        """Return the stream after the first layer of every token alone, (d_vocab, d_model), without attention and
+        positions."""
         made: list[Tensor] = []
         endings = ("wpe", "embed_positions", "position_embeddings", "token_type_embeddings")
         places = [module for name, module in self.body.named_modules() if name.endswith(endings)]
@@ -257,7 +256,7 @@ class Net:
         return after[:, 0]
 
     def linear_norm(self, name: str, layer: int = 0) -> Tensor:
-        """What a norm does but for its divisor and bias, as a matrix (d_model, d_model) for rows, float64."""
+        """Return a norm without its divisor and bias, as a matrix (d_model, d_model) for rows, in float64."""
         module: Any = self.norm(name, layer)
         rows = torch.eye(self.net.config.hidden_size)
         centred = rows - rows.mean(dim=1, keepdim=True) if isinstance(module, torch.nn.LayerNorm) else rows
@@ -269,7 +268,7 @@ class Net:
 
 @contextmanager
 def _hooked(modules: Iterable[Any], hook: Callable[..., Any], **options: Any) -> Iterator[None]:
-    """The hook sees the output of these modules, and may change it."""
+    """Attach a hook that sees the output of these modules, and may change it."""
     handles = [module.register_forward_hook(hook, **options) for module in modules]
     try:
         yield

@@ -1,8 +1,8 @@
-"""A BERT in an ONNX file, as a checkpoint in Hub format. Reads the few fields of the file that hold weights.
+"""Convert a BERT in an ONNX file to a checkpoint in Hub format, by reading the few fields of the file that hold
+weights.
 
-Biases, norms and embeddings have the names of the model they were exported from. A matrix of a linear layer has none,
-and is stored (in, out): the MatMul node that takes it says whose it is.
-"""
+Biases, norms and embeddings have the names of the model they were exported from. A matrix of a linear layer has no
+name, and is stored (in, out): the MatMul node that takes it names its layer."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 Float32 = NDArray[np.float32]
 
-# Numbers of the fields: onnx.proto
+# Numbers of the fields in onnx.proto.
 _GRAPH, _NODE, _INITIALIZER = 7, 1, 5
 _INPUT, _NODE_NAME, _OP_TYPE = 1, 3, 4
 _DIMS, _DATA_TYPE, _TENSOR_NAME, _RAW_DATA = 1, 2, 8, 9
@@ -24,7 +24,7 @@ def convert_bert(onnx: Path, target: Path) -> None:
     """Write model.safetensors with BertModel's names."""
     (graph,) = [content for number, content in _fields(memoryview(onnx.read_bytes())) if number == _GRAPH]
     tensors: dict[str, Float32] = {}
-    owners: dict[str, str] = {}  # of a matrix without a name, the layer that multiplies with it
+    owners: dict[str, str] = {}  # for each matrix without a name, the layer that multiplies with it
     for number, content in _fields(graph):
         if number == _INITIALIZER:
             tensors.update(_tensor(content))
@@ -37,7 +37,7 @@ def convert_bert(onnx: Path, target: Path) -> None:
 
 
 def _owner(node: memoryview) -> dict[str, str]:
-    """{onnx::MatMul_1525: encoder.layer.0.attention.self.query} of a node
+    """Return {onnx::MatMul_1525: encoder.layer.0.attention.self.query} for a node
     /encoder/layer.0/attention/self/query/MatMul, which multiplies with that matrix."""
     inputs, name, kind = [], "", ""
     for number, content in _fields(node):
@@ -53,7 +53,8 @@ def _owner(node: memoryview) -> dict[str, str]:
 
 
 def _tensor(content: memoryview) -> dict[str, Float32]:
-    """{name: array}, empty for what is not float32 (indexes and sizes that the export keeps beside the weights)."""
+    """Return {name: array}; empty if the tensor is not float32 (indexes and sizes that the export keeps beside the
+    weights)."""
     dims: list[int] = []
     name, data_type, raw = "", 0, memoryview(b"")
     for number, value in _fields(content):
@@ -69,7 +70,8 @@ def _tensor(content: memoryview) -> dict[str, Float32]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """(number, content) of each field of a protobuf message; a whole number as 8 bytes, the lowest first."""
+    """Yield (number, content) of each field of a protobuf message; a whole number is given as 8 bytes, the lowest
+    first."""
     position = 0
     while position < len(message):
         key, position = _varint(message, position)
@@ -85,7 +87,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
-    """The number at a position, seven bits a byte, and the position after it."""
+    """Return the number at a position, seven bits a byte, and the position after it."""
     value = shift = 0
     while True:
         byte = message[position]

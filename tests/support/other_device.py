@@ -1,5 +1,5 @@
-"""A device that is not the CPU, registered in Python: its tensors hold a tensor of the CPU and refuse to be mixed with
-those of the CPU, as a GPU's do. Where no GPU is at hand, it shows that nothing is computed across devices."""
+"""Register a device in Python that is not the CPU: its tensors hold a tensor of the CPU and refuse to be mixed with
+those of the CPU, as a GPU's do. Without a GPU, it shows that nothing is computed across devices."""
 
 from functools import cache
 from typing import Any
@@ -9,8 +9,9 @@ from torch.utils import _pytree as trees
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 NAME = "lexiscope_test"
-COPY, TO_COPY = torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default  # go from one device to another
-SAME_KIND = torch.ops.aten._has_compatible_shallow_copy_type.default  # asked when a module is moved
+# Operations that go from one device to another.
+COPY, TO_COPY = torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default
+SAME_KIND = torch.ops.aten._has_compatible_shallow_copy_type.default  # torch asks it when a module is moved
 
 
 class OtherTensor(torch.Tensor):
@@ -28,14 +29,14 @@ class OtherTensor(torch.Tensor):
         return made
 
     def tolist(self) -> Any:
-        """Torch would do the same, but not for a class of tensors made in Python."""
+        """Return the numbers; torch does so itself, but not for a class of tensors made in Python."""
         return self.held.tolist()
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, op: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Run the operation on what the tensors hold."""
+        """Run the operation on the tensors of the CPU that the arguments hold."""
         del types
         kwargs = dict(kwargs or {})
         if op is SAME_KIND:
@@ -57,7 +58,7 @@ class OtherTensor(torch.Tensor):
             return answer
 
         def hold(found: torch.Tensor) -> OtherTensor:
-            """What was changed in place stays the tensor that it was."""
+            """Wrap a result; a tensor that was changed in place stays the same object."""
             same = known.get(id(found))
             assert same is None or same.shape == found.shape, f"{op} gave a tensor another shape"
             return OtherTensor(found) if same is None else same
@@ -66,7 +67,7 @@ class OtherTensor(torch.Tensor):
 
 
 def refuse_tensors_of_the_cpu(op: object, given: list[Any]) -> None:
-    """A number may come from anywhere, as on a GPU."""
+    """Raise an error if an operation mixes devices; a single number may come from anywhere, as on a GPU."""
     for tensor in given:
         if isinstance(tensor, torch.Tensor) and not isinstance(tensor, OtherTensor) and tensor.ndim:
             raise RuntimeError(f"Expected all tensors to be on the same device: {op} got one of the CPU")
@@ -74,7 +75,7 @@ def refuse_tensors_of_the_cpu(op: object, given: list[Any]) -> None:
 
 @cache
 def other_device() -> str:
-    """The name of the device, which is registered when it is first asked for."""
+    """Return the name of the device, which is registered when it is first asked for."""
     _setup_privateuseone_for_python_backend(NAME)
 
     @torch.library.impl("aten::empty.memory_format", "privateuseone")

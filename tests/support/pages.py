@@ -1,4 +1,4 @@
-"""A page's HTML as tests see it: elements with their attributes and text, without how it is written."""
+"""Parse a page's HTML for tests: elements with their attributes and text, without the way they are written."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ class Element:
 
 @dataclass
 class Parsed(HTMLParser):
-    """All elements in order; the text of an element is that up to the next tag."""
+    """Hold all elements in order; the text of an element is that up to the next tag."""
 
     elements: list[Element] = field(default_factory=list)
 

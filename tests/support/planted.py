@@ -1,11 +1,10 @@
-"""A small GPT-2 with GPT-2 medium's numbers of layers and heads in which some of the paper's printed lists are planted,
-so that it can be proved which lists come out; another without any; and a fine-tune of a third.
+"""Make a small GPT-2 with GPT-2 medium's numbers of layers and heads in which some of the paper's printed lists are
+planted, so that tests can prove which lists come out; another without any; and a fine-tuned third.
 
 Each planted token has a coordinate of its own, in which its embedding is 1; all embeddings have noise of at most NOISE
 in every coordinate besides. A head that is the sum of s_j (coordinate of a_j) ⊗ (coordinate of b_j) then gives the pair
 (a_j, b_j) a score within 5 % of s_j, and every other pair less than a fifth: the first pairs are the planted ones, by
-falling s_j. The same holds for a vector that is a sum of coordinates.
-"""
+falling s_j. The same holds for a vector that is a sum of coordinates."""
 
 import json
 from dataclasses import dataclass
@@ -26,20 +25,22 @@ from tests.support.models import tiny_gpt2
 N_LAYERS, N_HEADS, D_HEAD = 24, 16, 8
 D_MODEL = N_HEADS * D_HEAD
 D_MLP = 1216  # neuron 1215 of layer 14 is the first that the paper looked up; the other two are not there
-BUILT = (16,)  # with five of the printed heads, and a neuron
+BUILT = (16,)  # a layer with five of the printed heads, and a neuron
 K, PAIRS, FEW_PAIRS = 100, 500, 40
 NOISE = 0.01
 PLANTED, RANDOM, BASE, TUNED = "gpt2-medium", "random-gpt2", "gpt2", "imdb-minus-gpt2"
 HOSTILE = "<script"  # a token that follows the planted ones of the neuron's key
-AS_PRINTED, TURNED, QUERIES = ("vo", 16, 2), ("vo", 16, 6), ("qk", 16, 13)  # what is planted: D_HEAD pairs of each
+# The heads in which D_HEAD pairs each are planted.
+AS_PRINTED, TURNED, QUERIES = ("vo", 16, 2), ("vo", 16, 6), ("qk", 16, 13)
 NEURON, NEURON_TOKENS = (16, 41), 10
-LOOKUP, BETTER = (14, 1215), ((3, 7), (20, 9))  # with spaces two others are better, without it is the best
-CHANGED, CHANGED_TOKENS = 5, 12  # the ff_key of layer 11 that a fine-tune changed, by printed words
+LOOKUP, BETTER = (14, 1215), ((3, 7), (20, 9))  # two other neurons are better with spaces; without, LOOKUP is the best
+CHANGED, CHANGED_TOKENS = 5, 12  # the ff_key of layer 11 that a fine-tuning changed, and how many printed words it got
 
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """Every printed token, seed words with and without a space, and one byte each, which spell all else."""
+    """Return every printed token, seed words with and without a space, and one byte each, with which all other text is
+    written."""
     words = {text for head in lists.heads() for pair in head.pairs for text in pair}
     words |= {text for each in lists.neurons() for text in (*each.key, *each.value, *each.unassigned)}
     words |= {text for each in lists.lookups() for result in each.results for text in result.tokens}
@@ -60,20 +61,21 @@ def tokenizer_json() -> str:
 
 
 def token_numbers() -> dict[str, int]:
-    """The id of every token that is text, by it."""
+    """Return the id of every token that is text, by its text."""
     decoder = decoders.ByteLevel()
     return {decoder.decode([piece]): number for piece, number in pieces().items()}
 
 
 def pieces() -> dict[str, int]:
-    """The whole vocabulary, as the tokenizer spells it."""
+    """Return the whole vocabulary, as the tokenizer writes it."""
     found: dict[str, int] = json.loads(tokenizer_json())["model"]["vocab"]
     return found
 
 
 @dataclass
 class Weights:
-    """The tensors of a checkpoint, by what is planted in them; W_E has a coordinate for each token that is used."""
+    """Hold the tensors of a checkpoint while lists are planted in them; W_E has a coordinate for each token that is
+    used."""
 
     tensors: dict[str, torch.Tensor]
     numbers: dict[str, int]
@@ -85,7 +87,7 @@ class Weights:
         self.tensors["transformer.wte.weight"] = NOISE * (2 * torch.rand(W_E.shape, generator=generator) - 1)
 
     def axis(self, text: str) -> torch.Tensor:
-        """(d_model,) the direction of a token."""
+        """Return the direction of a token, (d_model,)."""
         at = self.coordinates.setdefault(text, len(self.coordinates))
         d_model = self.tensors["transformer.wte.weight"].shape[1]
         assert at < d_model, "more tokens are planted than there are coordinates"
@@ -95,12 +97,12 @@ class Weights:
         return axis
 
     def vector(self, texts: list[str]) -> torch.Tensor:
-        """(d_model,) whose first tokens are these, in order."""
+        """Return a vector (d_model,) whose first tokens are these, in order."""
         strengths = np.linspace(2, 1, len(texts))
         return torch.stack([float(s) * self.axis(text) for s, text in zip(strengths, texts, strict=True)]).sum(dim=0)
 
     def head(self, matrix: str, layer: int, head: int, pairs: list[tuple[str, str]]) -> None:
-        """Plants up to D_HEAD pairs (from, to), the first best; the rest of the head is 0."""
+        """Plant up to D_HEAD pairs (from, to), the first best; the rest of the head is 0."""
         attn = f"transformer.h.{layer}.attn"
         inputs, output = self.tensors[f"{attn}.c_attn.weight"], self.tensors[f"{attn}.c_proj.weight"]
         d_model, none = inputs.shape[0], torch.zeros(inputs.shape[0])
@@ -108,7 +110,8 @@ class Weights:
             row = head * D_HEAD + j
             left = (2 - j / D_HEAD) * self.axis(pairs[j][0]) if j < len(pairs) else none
             right = self.axis(pairs[j][1]) if j < len(pairs) else none
-            inputs[:, 2 * d_model + row if matrix == "vo" else row] = left  # queries, keys, values follow one another
+            # Queries, keys and values follow one another.
+            inputs[:, 2 * d_model + row if matrix == "vo" else row] = left
             if matrix == "vo":
                 output[row] = right
             else:
@@ -116,7 +119,7 @@ class Weights:
 
 
 def planted_pairs(address: tuple[str, int, int]) -> list[tuple[str, str]]:
-    """The first printed pairs of a head that share no token and are beyond doubt, as printed."""
+    """Return the first printed pairs of a head that share no token and are beyond doubt, as printed."""
     (head,) = (each for each in lists.heads() if (each.matrix, each.layer, each.head) == address)
     unknown = {pair for pair, _ in head.space_uncertain}
     chosen: list[tuple[str, str]] = []
@@ -129,7 +132,7 @@ def planted_pairs(address: tuple[str, int, int]) -> list[tuple[str, str]]:
 
 
 def planted_tokens() -> tuple[list[str], list[str]]:
-    """Of the neuron's key and value."""
+    """Return the planted tokens of the neuron's key and value."""
     (neuron,) = (each for each in lists.neurons() if (each.layer, each.neuron) == NEURON)
     return list(neuron.key[:NEURON_TOKENS]), list(neuron.value[:NEURON_TOKENS])
 
@@ -152,7 +155,7 @@ def plant_gpt2(folder: Path) -> Path:
     weights.tensors[f"{mlp}.c_proj.weight"][neuron] = weights.vector(value)
     seeds = lists.lookups()[0].seeds
     spaced, bare = (sum(weights.axis(space + seed) for seed in seeds) for space in (" ", ""))
-    for at in range(N_LAYERS):  # all others hold next to nothing of what is looked for
+    for at in range(N_LAYERS):  # all others hold next to nothing of the printed tokens
         weights.tensors[f"transformer.h.{at}.mlp.c_proj.weight"] *= 1 if at == layer else 0.01
         columns = [weights.coordinates[space + seed] for seed in seeds for space in ("", " ")]
         weights.tensors[f"transformer.h.{at}.mlp.c_proj.weight"][:, columns] = 0
@@ -166,7 +169,7 @@ def plant_gpt2(folder: Path) -> Path:
 
 
 def plant_fine_tune(base: Path, folder: Path) -> Path:
-    """The base with printed words added to one key of layer 11, and a little to those behind it."""
+    """Add printed words to one key of layer 11 of the base, and a little to the keys behind it."""
     tensors = load_file(base / "model.safetensors")
     weights = Weights(dict(tensors), token_numbers())
     key = "transformer.h.11.mlp.c_fc.weight"
@@ -183,7 +186,7 @@ def plant_fine_tune(base: Path, folder: Path) -> Path:
 
 
 def make_paper_data(folder: Path) -> None:
-    """Indexes of all of them, in `folder`/data."""
+    """Make indexes of all of these models, in `folder`/data."""
     sources, data = folder / "sources", folder / "data"
     dot: dict[str, Any] = {"lenses": ("dot",)}
     quick_build(plant_gpt2(sources / PLANTED), data, k=K, pairs=PAIRS, layers=BUILT, **dot)

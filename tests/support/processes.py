@@ -1,4 +1,4 @@
-"""Our commands as processes, the way people start them."""
+"""Start our commands as processes, the way people start them."""
 
 import os
 import re
@@ -15,7 +15,7 @@ RUN = "import sys; from lexiscope.app.commands.cli import main; sys.exit(main())
 
 @contextmanager
 def running(*words: str | Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """`lexiscope WORDS`, until the end of the block."""
+    """Run `lexiscope WORDS` until the end of the block."""
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", RUN, *map(str, words)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
@@ -33,7 +33,7 @@ def running(*words: str | Path, **environment: str) -> Iterator["subprocess.Pope
 
 @contextmanager
 def serving(*words: str | Path, **environment: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """A server in a process, and its address."""
+    """Run a server in a process, and yield the process and its address."""
     with running("serve", "--port", "0", *words, **environment) as process:
         assert process.stdout
         line = process.stdout.readline()

@@ -1,8 +1,7 @@
-"""`python -m tests.support.ray_replicas DATA FOLDER`: `lexiscope worker --ray` with replicas that can be held up.
+"""Run `lexiscope worker --ray` with replicas that can be held up: `python -m tests.support.ray_replicas DATA FOLDER`.
 
-`replicas` on standard input prints how many run; the end of standard input is a Ctrl-C. The replicas compute with the
-engine of tests/support/file_held_engine.py: this process needs no torch, and imports none.
-"""
+The line `replicas` on standard input prints how many run; the end of standard input acts as Ctrl-C. The replicas
+compute with the engine of tests/support/file_held_engine.py: this process needs no torch, and imports none."""
 
 import os
 import signal
@@ -27,13 +26,13 @@ ENVIRONMENT = {
     "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_memory_monitor_refresh_ms": "0",  # whatever else fills this machine is no fault of ours
+    "RAY_memory_monitor_refresh_ms": "0",  # other programs may fill the memory of this machine
 }
 REPLICAS, MOST_REPLICAS = 2, 3
 OPTIONS = {
     "min-replicas": REPLICAS,
     "max-replicas": MOST_REPLICAS,
-    "cpus-per-replica": 0.5,  # all fit on two cores
+    "cpus-per-replica": 0.5,  # so that all fit on two cores
     "target-requests": 3,
     "scale-up-seconds": 0.1,
     "scale-down-seconds": 0.3,

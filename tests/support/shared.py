@@ -1,4 +1,4 @@
-"""Folders that the processes of one test run share: the first that needs one makes it, the others wait."""
+"""Share folders among the processes of one test run: the first process that needs one makes it, the others wait."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The explorer over the two small indexes of the fixture `site_data`, as a visitor sees it; addresses of its pages."""
+"""Visit the explorer over the two small indexes of the fixture `site_data`, and list addresses of its pages."""
 
 import asyncio
 import shutil
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from starlette.testclient import TestClient
 
-GPT2, LLAMA = "tiny-gpt2", "tiny-llama"  # of the first, layer 0 is not built
-DIFFERENCE = "tuned-minus-base"  # of which layer 0, some neurons and head 3 of layer 1 did not change
+GPT2, LLAMA = "tiny-gpt2", "tiny-llama"  # layer 0 of the first is not built
+DIFFERENCE = "tuned-minus-base"  # layer 0, some neurons and head 3 of layer 1 did not change
 BEST = "?lens=cosine"  # the lens that reads best in tiny-gpt2: links of pages without a lens of their own have it
 K, PAIRS = 30, 60
 SCRIPT = 473  # the token <script>
@@ -74,7 +74,7 @@ PAGES = {
 
 @contextmanager
 def visit(data: Path, **settings: Any) -> Iterator["TestClient"]:
-    """A visitor of the explorer over a data folder, who sees what a browser would, also of failures."""
+    """Visit the explorer over a data folder: the client sees what a browser would, also after an internal error."""
     from starlette.testclient import TestClient
 
     from lexiscope.app.settings import Settings
@@ -86,7 +86,7 @@ def visit(data: Path, **settings: Any) -> Iterator["TestClient"]:
 
 
 def answer_when_loaded(visitor: "TestClient", path: str) -> "Response":
-    """The answer of a live page; until its worker has loaded the model, it says when to ask again."""
+    """Return the answer of a live page, after waiting until its worker has loaded the model."""
     for _ in range(1000):
         answer = visitor.get(path)
         if answer.status_code != 503:
@@ -112,7 +112,7 @@ class Answer:
 
 
 def ask(client: "TestClient", target: str, method: str = "GET", **headers: str) -> Answer:
-    """A request whose target reaches the app as it is: clients tidy dots away and refuse long addresses."""
+    """Send a request whose target reaches the app as it is: clients tidy dots away and refuse long addresses."""
     path, _, query = target.partition("?")
     scope = {
         "type": "http",

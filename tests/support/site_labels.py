@@ -1,4 +1,4 @@
-"""Labels of the small models of the site: of every kind of parameter, some of hostile text."""
+"""Write labels of the small models of the site: of every kind of parameter, some with hostile text."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ LABELS: list[dict[str, Any]] = [
 
 
 def write_labels(data: Path, name: str = "site.json", entries: Any = LABELS) -> Path:
-    """Writes a file of labels into a data folder: JSON of entries, or bytes as they are."""
+    """Write a file of labels into a data folder: JSON of entries, or bytes as they are."""
     (data / "labels").mkdir(exist_ok=True)
     path = data / "labels" / name
     path.write_bytes(entries if isinstance(entries, bytes) else json.dumps(entries).encode())

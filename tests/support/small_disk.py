@@ -1,4 +1,4 @@
-"""A disk that is soon full, for tests of downloads and conversions."""
+"""Imitate a disk that is soon full, for tests of downloads and conversions."""
 
 import resource
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def small_disk(limit: int) -> Iterator[None]:
-    """Files cannot grow beyond `limit` bytes: what a full disk or a quota looks like, without filling one."""
+    """Let no file grow beyond `limit` bytes, as on a full disk or under a quota, without filling a disk."""
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
     try:

@@ -1,5 +1,5 @@
-"""Gives out the files of a folder, as any web server does, with what can go wrong on the way: a connection that ends in
-the middle, a redirect, a client that is killed while it reads."""
+"""Serve the files of a folder, as any web server does, with errors on the way: a connection that ends in the middle, a
+redirect, a client that is killed while it reads."""
 
 import os
 import signal
@@ -17,18 +17,18 @@ PIECE = 1 << 10  # bytes that are written at once
 
 
 class Outgoing:
-    """What happens to the bytes that leave a server; shared by all its connections."""
+    """Decide what happens to the bytes that leave a server; shared by all its connections."""
 
     def __init__(self) -> None:
         self.sent = 0  # bytes of all answers
-        self.cut: dict[str, int] = {}  # the next answer with this file ends after so many bytes
-        self._left: int | None = None  # when so many more bytes have been sent, the process below gets a signal
+        self.cut: dict[str, int] = {}  # file names: the next answer with this file ends after so many bytes
+        self._left: int | None = None  # bytes after which the process below gets a signal
         self._signal = signal.SIGKILL
         self._victim: int | None = None
         self._known = threading.Event()
 
     def arm(self, n_bytes: int, with_signal: signal.Signals = signal.SIGKILL) -> None:
-        """Before the process is started that `aim` then names."""
+        """Send the signal after `n_bytes`; call this before starting the process that `aim` then names."""
         self._known.clear()
         self._left, self._signal = n_bytes, with_signal
 
@@ -40,7 +40,7 @@ class Outgoing:
         self._left = None
 
     def write(self, handler: BaseHTTPRequestHandler, name: str, body: bytes) -> None:
-        """Raises ConnectionError where the answer is to end."""
+        """Write the body; raise ConnectionError where the answer is to end."""
         end = self.cut.pop(name, len(body))
         for start in range(0, min(end, len(body)), PIECE):
             piece = body[start : min(start + PIECE, end)]

@@ -1,4 +1,4 @@
-"""Small valid indexes with random lists, made by the writers that the build job uses, and a vocabulary full of traps.
+"""Make small valid indexes with random lists, by the writers that the build job uses, and a vocabulary full of traps.
 The numbers in them mean nothing; tests of the mathematics build real models."""
 
 import functools
@@ -44,7 +44,7 @@ PADDING = 3  # rows of the embedding without a token
 
 
 def raw_tokens() -> list[bytes]:
-    """GPT-2-like: all 256 bytes, then longer tokens, a special one, and rows that no token has."""
+    """Return a GPT-2-like vocabulary: all 256 bytes, then longer tokens, a special one, and rows without a token."""
     return [*(bytes([byte]) for byte in range(256)), *HOSTILE, *WORDS, SPECIAL.encode(), *[b""] * PADDING]
 
 
@@ -63,7 +63,7 @@ K, PAIRS = 10, 7
 
 
 def spell(raw: bytes) -> str:
-    """A token in GPT-2's byte alphabet, by its published table rather than by the code under test."""
+    """Write a token in GPT-2's byte alphabet, by its published table rather than by the code under test."""
     visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     hidden = [byte for byte in range(256) if byte not in visible]
     return "".join(chr(byte) if byte in visible else chr(256 + hidden.index(byte)) for byte in raw)
@@ -102,12 +102,13 @@ def vocabulary_arrays(shape: Shape) -> dict[str, NDArray[Any]]:
 
 
 def shard_arrays(shape: Shape, k: int = K, pairs: int = PAIRS, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """The arrays of a layer of which everything is stored."""
+    """Make the arrays of a layer of which everything is stored."""
     return stored_arrays(Stored(shape, shape.kinds, LENSES, k, pairs), seed)
 
 
 def stored_arrays(stored: Stored, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Lists of distinct random tokens, scores in order; some pair lists short or empty; and all of them inverted."""
+    """Make lists of distinct random tokens with scores in order; some pair lists are short or empty; all lists are
+    inverted, too."""
     shape, k, pairs = stored.shape, stored.k, stored.pairs
     random = np.random.default_rng(seed)
     arrays: dict[str, NDArray[Any]] = {}
@@ -142,7 +143,7 @@ def stored_arrays(stored: Stored, seed: int = 0) -> dict[str, NDArray[Any]]:
 
 
 def write_index(folder: Path, manifest: Manifest, layers: tuple[int, ...] | None = None) -> Manifest:
-    """Vocabulary, shards and manifest; the arrays of layer l are those of seed l."""
+    """Write vocabulary, shards and manifest; the arrays of layer l are those of seed l."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TOKENIZER).write_bytes(_tokenizer_bytes())
     manifest = write_piece(folder, manifest, Piece("vocabulary"), vocabulary_arrays(manifest.shape))
@@ -158,7 +159,7 @@ def add_layer(folder: Path, manifest: Manifest, layer: int) -> Manifest:
 
 
 def rewrite_shard(folder: Path, manifest: Manifest, layer: int, arrays: dict[str, NDArray[Any]]) -> None:
-    """Put other arrays in place of a layer's, with a manifest that vouches for them."""
+    """Replace the arrays of a layer, with a manifest that has their checksum."""
     write_piece(folder, manifest, Piece("lists", layer), arrays).save(folder)
 
 

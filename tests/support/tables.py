@@ -1,4 +1,4 @@
-"""Tables as tests see them: the rows of a CSV, and tokens that would spoil a table which does not escape them."""
+"""Read tables for tests: the rows of a CSV, and tokens that would spoil a table which does not escape them."""
 
 import csv
 import io

@@ -1,8 +1,7 @@
-"""Small real tokenizers, one for each kind that a family of models has, trained on a few lines of text.
+"""Make small real tokenizers, one for each kind that a family of models has, trained on a few lines of text.
 
-Each is built as the family's own tokenizer.json is: the same normaliser, pre-tokenizer, special tokens (where they
-stand, too) and post-processor. About 512 tokens, so that random models stay small.
-"""
+Each is built as the family's own tokenizer.json is: the same normaliser, pre-tokenizer, special tokens (at the same
+places) and post-processor. They have about 512 tokens, so that random models stay small."""
 
 import json
 import math
@@ -24,8 +23,8 @@ She reads the words and he writes the words: reading, writing, reader, writer, w
 Paris is in France, Berlin is in Germany, Rome is in Italy; France, Germany and Italy are countries of Europe.
 In 1969 and 2024 there were 12 apostles, 7 seas and 50 states. It's what we'll do, isn't it? They're here; I've seen.
 """
-HOSTILE = ("<script>", '"></', "Ġ<b>", "&amp;", "Ġ{{x}}", "Ã", "âĢ", "Ċ", "ĠĠĠĠ")  # as byte-level BPE spells them
-ENDINGS = ("ing", "ed", "er", "ers", "es", "ly", "ness", "man", "land", "ion", "able")  # of words, for WordPiece
+HOSTILE = ("<script>", '"></', "Ġ<b>", "&amp;", "Ġ{{x}}", "Ã", "âĢ", "Ċ", "ĠĠĠĠ")  # as byte-level BPE writes them
+ENDINGS = ("ing", "ed", "er", "ers", "es", "ly", "ness", "man", "land", "ion", "able")  # ends of words, for WordPiece
 SIZE = 512
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -35,7 +34,7 @@ _LLAMA3 = _CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}" + _REST
 
 @dataclass(frozen=True)
 class SmallTokenizer:
-    """A tokenizer.json, and what the family's tokenizer_config.json says beside it."""
+    """A tokenizer.json, and the fields of the family's tokenizer_config.json."""
 
     json: str
     config: dict[str, Any]  # tokenizer_class, bos_token, eos_token, ...
@@ -46,18 +45,19 @@ class SmallTokenizer:
 
     @property
     def size(self) -> int:
-        """d_vocab: how many rows an embedding needs."""
+        """Return d_vocab: how many rows an embedding needs."""
         return int(self.tokenizer.get_vocab_size(with_added_tokens=True))
 
     @property
     def special_ids(self) -> dict[str, int]:
-        """What the model's config.json says of special tokens: bos_token_id, eos_token_id, pad_token_id, ..."""
+        """Return the fields of the model's config.json about special tokens: bos_token_id, eos_token_id, pad_token_id,
+        ..."""
         names = ("bos_token", "eos_token", "pad_token", "sep_token", "mask_token")
         vocab = self.tokenizer.get_vocab(with_added_tokens=True)
         return {f"{name}_id": vocab[self.config[name]] for name in names if name in self.config}
 
     def save(self, folder: Path) -> None:
-        """As a checkpoint's folder has it."""
+        """Save the files as in a checkpoint's folder."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "tokenizer.json").write_text(self.json)
         (folder / "tokenizer_config.json").write_text(json.dumps(self.config))
@@ -65,7 +65,7 @@ class SmallTokenizer:
 
 @cache
 def gpt2(size: int = SIZE) -> SmallTokenizer:
-    """Byte-level BPE; one special token, the last. Hostile tokens, too."""
+    """Make a byte-level BPE with one special token, the last, and hostile tokens."""
     vocab, merges = _train_bytes(_byte_level(), size - len(HOSTILE) - 1)
     for token in HOSTILE:
         vocab.setdefault(token, len(vocab))
@@ -76,7 +76,7 @@ def gpt2(size: int = SIZE) -> SmallTokenizer:
 
 @cache
 def gpt_neox() -> SmallTokenizer:
-    """Byte-level BPE of Pythia: NFC, special tokens first, runs of spaces as added tokens that are not special."""
+    """Make Pythia's byte-level BPE: NFC, special tokens first, runs of spaces as added tokens that are not special."""
     spaces = [" " * n for n in range(8, 1, -1)]
     vocab, merges = _train_bytes(_byte_level(), SIZE - len(spaces), ["<|endoftext|>", "<|padding|>"])
     tokenizer = _bytes_tokenizer(vocab, merges, _byte_level(), normalizers.NFC())
@@ -87,7 +87,8 @@ def gpt_neox() -> SmallTokenizer:
 
 @cache
 def qwen() -> SmallTokenizer:
-    """Byte-level BPE of Qwen2 and Qwen3: NFC, digits one by one, special tokens last, nothing before a text."""
+    """Make the byte-level BPE of Qwen2 and Qwen3: NFC, digits one by one, special tokens last, nothing before a
+    text."""
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     tokenizer = _bytes_tokenizer(*_train_bytes(_split(_QWEN), SIZE - len(special)), _split(_QWEN), normalizers.NFC())
     _add(tokenizer, *special)
@@ -96,7 +97,8 @@ def qwen() -> SmallTokenizer:
 
 @cache
 def llama3() -> SmallTokenizer:
-    """Byte-level BPE that looks words up before it merges; special tokens last, <|begin_of_text|> before a text."""
+    """Make a byte-level BPE that looks words up before it merges; special tokens last, <|begin_of_text|> before a
+    text."""
     special = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|eot_id|>"]
     vocab, merges = _train_bytes(_split(_LLAMA3), SIZE - len(special))
     tokenizer = _bytes_tokenizer(vocab, merges, _split(_LLAMA3), ignore_merges=True)
@@ -108,7 +110,7 @@ def llama3() -> SmallTokenizer:
 
 @cache
 def llama() -> SmallTokenizer:
-    """SentencePiece's BPE of Llama 1 and 2 and Mistral: ▁ for spaces, one put before every text; bytes; <s>."""
+    """Make SentencePiece's BPE of Llama 1 and 2 and Mistral: ▁ for spaces, one put before every text; bytes; <s>."""
     tokenizer = _metaspace(["<unk>", "<s>", "</s>"], SIZE, prepend=True)
     _add(tokenizer, "<unk>", "<s>", "</s>")
     tokenizer.post_processor = _template(tokenizer, "<s>")
@@ -117,7 +119,7 @@ def llama() -> SmallTokenizer:
 
 @cache
 def phi3() -> SmallTokenizer:
-    """Llama's, with chat tokens at the end and nothing before a text."""
+    """Make Llama's tokenizer with chat tokens at the end and nothing before a text."""
     tokenizer = _metaspace(["<unk>", "<s>", "</s>"], SIZE - 3, prepend=True)
     _add(tokenizer, "<unk>", "<s>", "</s>", "<|endoftext|>", "<|assistant|>", "<|end|>")
     flags = {"add_bos_token": False, "legacy": False}
@@ -126,7 +128,7 @@ def phi3() -> SmallTokenizer:
 
 @cache
 def gemma() -> SmallTokenizer:
-    """SentencePiece's BPE of Gemma: ▁ for spaces, none put before a text; bytes; <bos>; unused and HTML tokens."""
+    """Make SentencePiece's BPE of Gemma: ▁ for spaces, none put before a text; bytes; <bos>; unused and HTML tokens."""
     special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
     others = ["[multimodal]", "<unused0>", "<unused1>", "<start_of_turn>", "<end_of_turn>"]
     tokenizer = _metaspace([*special, *others], SIZE, prepend=False)
@@ -138,7 +140,7 @@ def gemma() -> SmallTokenizer:
 
 @cache
 def roberta() -> SmallTokenizer:
-    """Byte-level BPE between <s> and </s>; <mask> last, taking the space before it."""
+    """Make a byte-level BPE between <s> and </s>; <mask> is last, and takes the space before it."""
     tokenizer = _bytes_tokenizer(*_train_bytes(_byte_level(), SIZE - 1, _FAIRSEQ), _byte_level())
     _add(tokenizer, *_FAIRSEQ)
     tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False, special=True)])
@@ -149,7 +151,7 @@ def roberta() -> SmallTokenizer:
 
 @cache
 def opt() -> SmallTokenizer:
-    """GPT-2's with RoBERTa's special tokens first, and </s> before a text."""
+    """Make GPT-2's tokenizer with RoBERTa's special tokens first, and </s> before a text."""
     tokenizer = _bytes_tokenizer(*_train_bytes(_byte_level(), SIZE, _FAIRSEQ), _byte_level())
     _add(tokenizer, *_FAIRSEQ)
     tokenizer.post_processor = _template(tokenizer, "</s>")
@@ -159,12 +161,13 @@ def opt() -> SmallTokenizer:
 
 @cache
 def bert() -> SmallTokenizer:
-    """WordPiece in lower case between [CLS] and [SEP]; [unused] tokens between the special ones."""
+    """Make a WordPiece tokenizer in lower case between [CLS] and [SEP]; [unused] tokens stand between the special
+    ones."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     unused = [f"[unused{n}]" for n in range(4)]
     words = sorted({*re.findall("[a-z]+|[0-9]+", TEXT.lower())})
     characters = string.digits + string.ascii_lowercase + string.punctuation
-    # Not trained: the library's trainer of WordPiece gives other pieces in every process.
+    # It is not trained, because the library's trainer of WordPiece gives other pieces in every process.
     pieces = [*characters, *words, *("##" + piece for piece in [*characters, *ENDINGS])]
     order = dict.fromkeys([special[0], *unused, *special[1:], *pieces])
     tokenizer = Tokenizer(models.WordPiece({piece: n for n, piece in enumerate(order)}, unk_token="[UNK]"))
@@ -179,13 +182,13 @@ def bert() -> SmallTokenizer:
 
 @cache
 def distilbert() -> SmallTokenizer:
-    """BERT's."""
+    """Make BERT's tokenizer for DistilBERT."""
     return SmallTokenizer(bert().json, bert().config | {"tokenizer_class": "DistilBertTokenizer"})
 
 
 @cache
 def xlm_roberta() -> SmallTokenizer:
-    """SentencePiece's Unigram between <s> and </s>: ▁ for spaces, one put before every text; <mask> last."""
+    """Make SentencePiece's Unigram between <s> and </s>: ▁ for spaces, one put before every text; <mask> last."""
     counts = Counter(re.findall("[A-Za-z]+|[0-9]+", TEXT))
     pieces = [("▁" + word, math.log(count)) for word, count in sorted(counts.items())]
     characters = ["▁", *string.digits, *string.ascii_letters, *string.punctuation]
@@ -222,7 +225,8 @@ _FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 def tokenizer_json(vocabulary: int = SIZE) -> str:
-    """A byte-level BPE tokenizer.json of GPT-2's kind: words with leading spaces, case variants, hostile tokens."""
+    """Write a byte-level BPE tokenizer.json of GPT-2's kind: words with leading spaces, case variants, hostile
+    tokens."""
     return gpt2(vocabulary).json
 
 
@@ -238,7 +242,8 @@ def _split(pattern: str) -> pre_tokenizers.PreTokenizer:
 def _train_bytes(
     cut: pre_tokenizers.PreTokenizer, size: int, first: Iterable[str] = ()
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Vocabulary and merges; the tokens of `first` have the first ids, then come the bytes."""
+    """Train a byte-level BPE and return vocabulary and merges; the tokens of `first` have the first ids, then come the
+    bytes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     return _train(cut, trainers.BpeTrainer(
         vocab_size=size, special_tokens=list(first), initial_alphabet=alphabet, show_progress=False
@@ -271,7 +276,7 @@ def _bytes_tokenizer(
 
 
 def _metaspace(first: list[str], size: int, prepend: bool) -> Tokenizer:
-    """The tokens of `first`, a token for each byte, merges, and single characters, which stand last in these."""
+    """Make a BPE of the tokens of `first`, a token for each byte, merges, and single characters, which stand last."""
     first = [*first, *(f"<0x{byte:02X}>" for byte in range(256))]
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=first, show_progress=False)
     vocab, merges = _train(pre_tokenizers.Metaspace(prepend_scheme="always" if prepend else "never"), trainer)
@@ -300,7 +305,7 @@ def _template(tokenizer: Tokenizer, before: str, after: str = "") -> processors.
 
 
 def _with_config(tokenizer: Tokenizer, tokenizer_class: str, **settings: Any) -> SmallTokenizer:
-    """Settings that are tokens go by `bos` for bos_token and so on."""
+    """Add the family's configuration; a setting that is a token is named `bos` for bos_token and so on."""
     names = {name: f"{name}_token" for name in ("bos", "eos", "unk", "pad", "sep", "cls", "mask")}
     config = {names.get(name, name): value for name, value in settings.items()}
     return SmallTokenizer(str(tokenizer.to_str(pretty=False)), {"tokenizer_class": tokenizer_class} | config)

@@ -1,4 +1,4 @@
-"""Views of pages, made from an index as the site makes them."""
+"""Make views of pages from an index, as the site makes them."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -26,14 +26,14 @@ def make_view(
     of_site: Mapping[str, Any] = MappingProxyType({}),
     **arguments: Any,
 ) -> Any:
-    """`of_site` are fields of the ModelSite that the page's function is given."""
+    """Make the view of a page; `of_site` has fields of the ModelSite that the page's function gets."""
     page = find_pages()[name]
     site = ModelSite(**{"index": index, "library": Library(index.folder.parent), **of_site})
     return page.view_of(site, page.at.model_validate(numbers), arguments)
 
 
 def neuron_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> NeuronView:
-    """Without k the lists are as long as they are stored."""
+    """Make a neuron's view; without k, the lists have their stored length."""
     at = {"layer": layer, "neuron": neuron}
     view: NeuronView = make_view(index, "neuron", at, lens=lens, k=k or index.manifest.k)
     return view
@@ -82,7 +82,7 @@ def token_view(
     page: int = 1,
     size: int | None = 100,
 ) -> TokenView:
-    """Without a size, all that is listed is on one page."""
+    """Make a token's view; without a size, all listings are on one page."""
     view: TokenView = make_view(
         index, "token", {"token": token}, {"rows": size or "all"}, lens=lens, preset=preset, kind=kind, page=page
     )
@@ -98,7 +98,7 @@ def layer_view(
     page: int = 1,
     size: int | None = 50,
 ) -> LayerView:
-    """Without a size, all neurons are on one page."""
+    """Make a layer's view; without a size, all neurons are on one page."""
     view: LayerView = make_view(
         index, "layer", {"layer": layer}, {"rows": size or "all"}, lens=lens, sort=sort, token=token, page=page
     )
@@ -115,7 +115,8 @@ def search_view(
     live: bool = False,
     **of_site: Any,
 ) -> SearchView:
-    """Without a size, all matches and pairs are on one page. `live`: a worker answers for the model."""
+    """Make a search's view; without a size, all matches and pairs are on one page. `live` is True if a worker answers
+    for the model."""
     of_site = {"rows": size or "all", "serves": lambda _: live, **of_site}
     view: SearchView = make_view(index, "search", {}, of_site, q=q, lens=lens, kind=kind, page=page)
     return view
@@ -131,7 +132,7 @@ def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelVie
 
 
 def random_neuron(index: Index) -> tuple[int, int]:
-    """Where the page of a random neuron leads to."""
+    """Return the layer and number of the neuron to which the page of a random neuron leads."""
     with pytest.raises(Moved) as moved:
         make_view(index, "random", {})
     at = page_at(moved.value.address)[1]

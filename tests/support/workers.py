@@ -1,5 +1,6 @@
-"""Servers in threads for tests of live pages: a worker around a real engine that can be held up, and a site that asks.
-The pages themselves are not needed: one address asks whatever a test wants, through the real client and error pages."""
+"""Run servers in threads for tests of live pages: a worker around a real engine that can be held up, and a site that
+asks. The pages themselves are not needed: one address asks whatever a test wants, through the real client and error
+pages."""
 
 import socket
 import threading
@@ -34,7 +35,8 @@ PROMPT = {"text": "The dog and the lion", "panel": ["evolution"]}
 
 
 class HeldEngine(Engine):
-    """Prompts wait while `hold` is set; what was computed together, and what was given up, is written down."""
+    """Let prompts wait while `hold` is set; record the prompts that were computed together, and those that were given
+    up."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -61,7 +63,7 @@ class HeldEngine(Engine):
 
 
 def held_engine(data: Path, model: str) -> tuple[HeldEngine, str]:
-    """Of the weights that an index was made from, and their hash."""
+    """Load the weights that an index was made from, and return the engine and their hash."""
     manifest = Manifest.load(data / model)
     engine = HeldEngine.load(Checkpoint.open(Path(manifest.source)), "cpu", 1)
     assert isinstance(engine, HeldEngine)
@@ -73,7 +75,7 @@ def worker_app(engine: Engine, model: str, weights: str, **settings: Any) -> ASG
 
 
 def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
-    """POST /{model}/{path of the worker} asks the worker through the server; /{model}/events streams."""
+    """Make a site: POST /{model}/{path of the worker} asks the worker through the server; /{model}/events streams."""
     app = app_without_routes(Settings(data=data, **settings))
     live: LiveClient = app.state.live
 
@@ -105,7 +107,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
 
 @contextmanager
 def listening(app: ASGIApp, path: Path | None = None) -> Iterator[str]:
-    """The app at an address, in a thread of its own; with a path, at a Unix socket."""
+    """Serve the app at an address, in a thread of its own; with a path, at a Unix socket."""
     with _socket_at(path) if path else socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -128,7 +130,8 @@ def _socket_at(path: Path) -> socket.socket:
 
 
 def until(true: Callable[[], Any], seconds: float = 120, pause: float = 0.01) -> None:
-    """Asks again and again; `pause` is longer where to ask is work for those who are waited for."""
+    """Wait until `true()` returns a true value. `pause`, in seconds, is longer if each call is work for the process
+    that is waited for."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it does not happen"
@@ -141,11 +144,11 @@ def post(url: str, content: Any, headers: Mapping[str, str] | None = None, timeo
 
 
 def get(url: str) -> httpx2.Response:
-    return httpx2.get(url, timeout=30, verify=False)  # there are no certificates to load for each
+    return httpx2.get(url, timeout=30, verify=False)  # so that no certificates are loaded for each request
 
 
 def in_thread(call: Callable[[], httpx2.Response]) -> tuple[threading.Thread, list[Any]]:
-    """A request under way; its response, or what went wrong, is put into the list."""
+    """Send a request in a thread; its response, or its error, is put into the list."""
     found: list[Any] = []
 
     def run() -> None:

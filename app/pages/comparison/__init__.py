@@ -1,1 +1,1 @@
-"""Two models in one space."""
+"""Compare two models in one space: the page, and a module for each of its parts."""

@@ -1,4 +1,4 @@
-"""How alike the layers of two models are, which is assigned to which, and how well that follows their order."""
+"""Tell how alike the layers of two models are, which is assigned to which, and how well that follows their order."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +17,13 @@ LayerPair = tuple[int, int]  # a layer of A, and the layer of B that it is assig
 
 
 class Verdict(TypedDict):
-    layers: int  # that are assigned: as many as the shorter model has
-    in_order: int  # the most of them that follow each other in both models
-    in_place: int  # those assigned to the layer at the same relative depth
+    layers: int  # how many layers are assigned: all layers of the shorter model
+    in_order: int  # the most assigned layers that follow each other in both models
+    in_place: int  # layers that are assigned to the layer at the same relative depth
 
 
 class KindView(TypedDict):
-    """Layers of A by layers of B."""
+    """The numbers of one kind of vectors, for each layer of A and each layer of B."""
 
     similarity: Annotated[list[list[float]], Field(description="Mean |r| over all pairs of a vector of either layer")]
     assignment: Annotated[list[LayerPair], Field(description="One to one, with the largest sum of similarities")]
@@ -48,7 +48,8 @@ class KindView(TypedDict):
 def kind_view(comparison: Comparison, kind: str) -> KindView:
     n_layers = comparison.a.n_layers, comparison.b.n_layers
     count_a, count_b = comparison.a.kinds[kind], comparison.b.kinds[kind]
-    layers, indexes, _ = (part[:, 0] for part in comparison.all_matches("a", kind))  # (L_A * count_a,) of the best
+    # (L_A * count_a,) of the best matches.
+    layers, indexes, _ = (part[:, 0] for part in comparison.all_matches("a", kind))
     pairs = np.repeat(np.arange(n_layers[0]), count_a) * n_layers[1] + layers
     best = np.bincount(pairs, minlength=n_layers[0] * n_layers[1]).reshape(n_layers) / count_a
     same = float((indexes == np.tile(np.arange(count_a), n_layers[0])).mean()) if count_a == count_b else None
@@ -75,7 +76,7 @@ def verdict(assignment: Sequence[LayerPair], n_layers_a: int, n_layers_b: int) -
 
 
 def in_order(assignment: Sequence[LayerPair]) -> int:
-    """The length of the longest sequence of pairs that rises on both sides."""
+    """Return the length of the longest sequence of pairs that rises on both sides."""
     ends: list[int] = []  # by length: the lowest layer of B in which a rising sequence of that length can end
     for _, layer in sorted(assignment):
         at = bisect_left(ends, layer)
@@ -84,13 +85,13 @@ def in_order(assignment: Sequence[LayerPair]) -> int:
 
 
 def in_order_by_chance(layers: int) -> float:
-    """About how many of so many layers are in order if they are assigned at random: the mean length of a longest
-    increasing subsequence, by Baik, Deift and Johansson (1999); 0.6 more fits the true means of few layers."""
+    """Return about how many of so many layers are in order if they are assigned at random: the mean length of a longest
+    increasing subsequence, by Baik, Deift and Johansson (1999); adding 0.6 fits the true means of few layers."""
     return max(1.0, 2 * sqrt(layers) - 1.7711 * sqrt(cbrt(layers)) + 0.6)
 
 
 def _is_in_place(a: int, b: int, n_layers_a: int, n_layers_b: int) -> bool:
-    """Whether the layer of the shorter model is the one nearest to the other's relative depth."""
+    """Return True if the layer of the shorter model is the one nearest to the relative depth of the other layer."""
     if n_layers_a > n_layers_b:
         a, b, n_layers_a, n_layers_b = b, a, n_layers_b, n_layers_a
     return abs(b * (n_layers_a - 1) - a * (n_layers_b - 1)) * 2 <= n_layers_b - 1
@@ -119,7 +120,7 @@ LAYER_COLUMNS = (
 
 
 def layer_tables(a: str, b: str, kinds: Mapping[str, KindView]) -> list[Table]:
-    """For people what is assigned, and a map of each kind; for programs a row for each two layers."""
+    """Make tables: for people the assignment, and a map of each kind; for programs a row for each two layers."""
     title = f"{a} vs {b}"
     return [
         Table(f"{title}: layers assigned to layers", VERDICT_COLUMNS, _verdicts(kinds), "people"),
@@ -144,7 +145,7 @@ def _verdicts(kinds: Mapping[str, KindView]) -> Iterator[dict[str, Any]]:
 
 
 def _layer_table(title: str, axes: str, values: list[list[float]]) -> Table:
-    """Layers of A down, layers of B across, for people."""
+    """Make a table for people with the layers of A down and the layers of B across."""
 
     def column(layer: int) -> Column:
         return Column(str(layer), "number", get=lambda row: row[1][layer])
@@ -154,7 +155,7 @@ def _layer_table(title: str, axes: str, values: list[list[float]]) -> Table:
 
 
 def _cells(kind: str, of: KindView) -> Iterator[dict[str, Any]]:
-    """A row for each layer of A and layer of B."""
+    """Yield a row for each layer of A and layer of B."""
     assigned, feature_assigned = _set(of["assignment"]), _set(of["feature_assignment"] or [])
     for a, row in enumerate(of["similarity"]):
         for b, similarity in enumerate(row):

@@ -1,4 +1,4 @@
-"""Heat maps of two models' layers: numbers with their colours, for the page and for a figure in a paper.
+"""Draw heat maps of two models' layers: numbers with their colours, for the page and for a figure in a paper.
 
 A map has layers of B from left to right and layers of A from bottom to top, as a plot has its axes."""
 
@@ -9,11 +9,11 @@ from typing import Literal
 from lexiscope.app.html.numbers import HEAT_STEPS
 from lexiscope.app.pages.comparison.layers import KindView, LayerPair
 
-LARGEST_TABLE = 400  # cells: a larger map is drawn, without its numbers
-LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must do on white paper
+LARGEST_TABLE = 400  # cells of a table: a larger map is drawn, without its numbers
+LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must be readable on white paper
 MAP_SIDE, LARGEST_CELL, NUMBERED = 320, 26, 20  # pixels of a figure; from NUMBERED on a cell has room for its number
 LEFT, RIGHT, TOP, BOTTOM = 52, 22, 34, 40  # pixels around a map of a figure
-ABOVE, BELOW = 34, 30  # all maps
+ABOVE, BELOW = 34, 30  # pixels above and below all maps of a figure
 
 Name = Literal["similarity", "best", "feature"]
 TITLES: dict[Name, str] = {
@@ -25,14 +25,14 @@ TITLES: dict[Name, str] = {
 
 @dataclass(frozen=True)
 class LayerMap:
-    """One number for each layer of A and layer of B."""
+    """A map of one number for each layer of A and layer of B."""
 
     name: Name
     values: Sequence[Sequence[float]]  # (L_A, L_B)
-    marked: Collection[LayerPair]  # the assignment
-    low: float  # what has no colour
-    high: float  # what has full colour
-    chance: float | None = None  # what random vectors give, where that was measured
+    marked: Collection[LayerPair]  # the pairs of layers that are assigned to each other
+    low: float  # a value from here down has no colour
+    high: float  # a value from here up has full colour
+    chance: float | None = None  # the value that random vectors give, if that was measured
 
     @property
     def title(self) -> str:
@@ -43,26 +43,26 @@ class LayerMap:
         return len(self.values) * len(self.values[0]) <= LARGEST_TABLE
 
     def share(self, value: float) -> float:
-        """Between low and high, from 0 to 1."""
+        """Return where a value lies between low and high, from 0 to 1."""
         return max(0.0, (value - self.low) / (self.high - self.low)) if self.high > self.low else 0.0
 
     def step(self, value: float) -> int:
-        """Of heat (data-heat)."""
+        """Return the step of heat (data-heat) of a value."""
         return round(HEAT_STEPS * self.share(value))
 
     def text(self, value: float) -> str:
-        """In little room: three digits of a similarity, a share of matches in percent."""
+        """Write a value in little room: a similarity with three digits, a share of matches in percent."""
         return f"{100 * value:.0f}" if self.name == "best" else f"{value:.3f}".removeprefix("0")
 
     def steps(self) -> list[tuple[int, str]]:
-        """Every second step of heat, and what it stands for: a legend."""
+        """Return every second step of heat and the value it stands for, as a legend."""
         return [
             (step, self.text(self.low + (self.high - self.low) * step / HEAT_STEPS))
             for step in range(0, HEAT_STEPS + 1, 2)
         ]
 
     def squares(self) -> list[tuple[int, str]]:
-        """Unit squares, one path for each step of heat: what a map of very many cells is drawn of."""
+        """Draw a map of very many cells as unit squares, one path for each step of heat."""
         paths: dict[int, list[str]] = {}
         for y, row in enumerate(reversed(self.values)):
             for x, value in enumerate(row):
@@ -73,14 +73,14 @@ class LayerMap:
         return self.share(value) > 0.72
 
     def colour(self, value: float) -> str:
-        """Of a figure."""
+        """Return the colour of a value in a figure."""
         share = self.share(value)
         mixed = (round(low + (high - low) * share) for low, high in zip(LOW, HIGH, strict=True))
         return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 def layer_maps(of: KindView) -> list[LayerMap]:
-    """The maps of a kind, that of feature space only where there is one."""
+    """Return the maps of a kind; the map of feature space only if there is one."""
     maps = [
         _map("similarity", of["similarity"], of["assignment"], of["chance"]),
         LayerMap("best", of["best"], _pairs(of["assignment"]), 0.0, max(max(row) for row in of["best"])),
@@ -93,7 +93,7 @@ def layer_maps(of: KindView) -> list[LayerMap]:
 def _map(
     name: Name, values: Sequence[Sequence[float]], assignment: Sequence[LayerPair], chance: float | None
 ) -> LayerMap:
-    """Colours begin at what random vectors give, where that is known and some cell is above it."""
+    """Make a map. Its colours begin at the value that random vectors give, if it is known and some cell is above it."""
     cells = [value for row in values for value in row]
     low = min(cells) if chance is None or chance >= max(cells) else max(chance, min(cells))
     return LayerMap(name, values, _pairs(assignment), low, max(cells), chance)
@@ -105,7 +105,7 @@ def _pairs(assignment: Sequence[Sequence[int]]) -> set[LayerPair]:
 
 @dataclass(frozen=True)
 class Panel:
-    """A map of a figure, and where it stands."""
+    """Place a map in a figure."""
 
     kind: str
     map: LayerMap
@@ -119,7 +119,7 @@ class Figure:
     height: int
     cell: int
     panels: Sequence[Panel]
-    every: int  # so many layers have a number at the axes: all, or every second, ...
+    every: int  # every so many layers have a number at the axes
 
     @property
     def has_numbers(self) -> bool:
@@ -127,7 +127,7 @@ class Figure:
 
 
 def figure(kinds: Mapping[str, KindView], n_layers_a: int, n_layers_b: int) -> Figure:
-    """A row of maps for each kind."""
+    """Make a figure with a row of maps for each kind."""
     cell = max(4, min(LARGEST_CELL, MAP_SIDE // max(n_layers_a, n_layers_b)))
     width, height = LEFT + n_layers_b * cell + RIGHT, TOP + n_layers_a * cell + BOTTOM
     panels = [

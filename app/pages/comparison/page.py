@@ -1,4 +1,5 @@
-"""Two models in one space: how alike their layers are, which layer is assigned to which, and which vectors match."""
+"""Show two models in one space: how alike their layers are, which layer is assigned to which, and which vectors
+match."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -60,7 +61,7 @@ class ComparisonArguments(Arguments):
     ] = None
 
     def query(self) -> dict[str, Any]:
-        """The arguments as an address has them: a layer only with a text."""
+        """Return the arguments as an address has them: a layer only with a text."""
         return {"kind": self.kind, "text": self.text, "layer": self.layer if self.text else None}
 
 
@@ -69,20 +70,20 @@ class ComparedSide:
     """One of the two models, as it was compared."""
 
     model: str
-    name: str  # what others call it; "" if that is not known
+    name: str  # the public name of the model; "" if it is not known
     source: str
     revision: str
-    origin: str  # the same for people
+    origin: str  # the origin in words
     weights_sha256: str
-    minus: Annotated[Minus | None, OMIT_NONE]  # of a difference: the base
+    minus: Annotated[Minus | None, OMIT_NONE]  # the base, if the model is a difference
     n_layers: int
     d_model: int
     words: Annotated[bool, Field(description="Whether an index of these weights is here, so that matches have words")]
     lens: Annotated[str, Field(description='Of the words; "" where there are none')]
     fault: Annotated[str, PAGE_ONLY]  # why there are no words
-    command: Annotated[str, PAGE_ONLY]  # that makes its index
-    other_weights: Annotated[str, PAGE_ONLY]  # of the index here, if these are others
-    layer_pages: Annotated[tuple[int, ...], PAGE_ONLY]  # layers that have a page of their neurons
+    command: Annotated[str, PAGE_ONLY]  # the command that makes the model's index
+    other_weights: Annotated[str, PAGE_ONLY]  # the weights of the index here, if they are not the compared ones
+    layer_pages: Annotated[tuple[int, ...], PAGE_ONLY]  # layers that have a page of neurons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,31 +96,31 @@ class ComparisonView(View):
     models: Annotated[tuple[ComparedSide, ComparedSide], Field(description="A and B as they were compared")]
     kind: Annotated[str | None, Field(description="If one kind alone was asked for")]
     kinds: dict[str, KindView]
-    unfinished: Annotated[tuple[str, ...], PAGE_ONLY]  # those of the missing that are not compared yet
+    unfinished: Annotated[tuple[str, ...], PAGE_ONLY]  # kinds that are missing because they are not compared yet
     missing: Annotated[dict[str, str], Field(description="Kinds that both have and that cannot be shown, and why")]
     strongest: list[MatchedVectors]
     stitching: Annotated[list[dict[str, Any]], Field(description="What `lexiscope stitch` measured, run by run")]
     stitching_fault: Annotated[str, Field(description='Why they cannot be shown; "" if they can')]
-    all_kinds: Annotated[tuple[str, ...], PAGE_ONLY]  # that both models have
-    command: Annotated[str, PAGE_ONLY]  # that compares them again
+    all_kinds: Annotated[tuple[str, ...], PAGE_ONLY]  # kinds that both models have
+    command: Annotated[str, PAGE_ONLY]  # the command that compares the models again
     sentence: Annotated[Sentence | None, Field(description="Of a `text`: what states of A become in B")] = None
-    sentence_error: Annotated[ShownError | None, PAGE_ONLY] = None  # why the workers gave none
-    stitches: Annotated[bool, PAGE_ONLY]  # whether both can run, and the kernel can be read
+    sentence_error: Annotated[ShownError | None, PAGE_ONLY] = None  # why the workers gave no sentence
+    stitches: Annotated[bool, PAGE_ONLY]  # whether both models can run, and the kernel can be read
     takes_sentence: Annotated[bool, PAGE_ONLY] = False  # whether workers answer for both models
 
     @property
     def in_order_by_chance(self) -> float:
-        """Of the layers of an assignment."""
+        """Return how many layers of an assignment would be in order by chance."""
         return in_order_by_chance(min(side.n_layers for side in self.models))
 
     @property
     def disagree(self) -> bool:
-        """Whether a layer is assigned to another one than most of its best matches are in."""
+        """Return True if a layer is assigned to another one than most of its best matches are in."""
         return any(pair not in of["assignment"] for of in self.kinds.values() for pair in of["best_layers"])
 
     @property
     def share_same_index(self) -> float | None:
-        """Over all kinds that can tell."""
+        """Return the share of matches with the same index, over all kinds for which it is known."""
         shares = [of["same_index"] for of in self.kinds.values() if of["same_index"] is not None]
         return sum(shares) / len(shares) if shares else None
 
@@ -132,7 +133,7 @@ class ComparisonView(View):
         return layer_maps(self.kinds[kind])
 
     def map_figure(self) -> MapFigure:
-        """The maps of all kinds, as a figure."""
+        """Return the maps of all kinds as a figure."""
         return figure(self.kinds, *(side.n_layers for side in self.models))
 
     def run_table(self, run: dict[str, Any]) -> Table:
@@ -172,13 +173,13 @@ def comparison(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) 
 
 
 def sentence(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) -> Iterable[Any]:  # noqa: ARG001
-    """What the two workers are asked if there is a text."""
+    """Yield what the two workers are asked, if there is a text."""
     found = _compared(site, ask)
     return sentence_asks(site, found, ask.text, ask.layer) if ask.text else ()
 
 
 def _compared(site: TwoModelsSite, ask: ComparisonArguments) -> Comparison:
-    """Find the comparison; Moved where the two are compared the other way round."""
+    """Find the comparison; raise Moved if the two models are compared the other way round."""
     a, b = site.model, site.other
     try:
         found = site.library.comparison(a, b)
@@ -196,7 +197,7 @@ def _are_live(site: TwoModelsSite) -> bool:
 
 
 def _version(site: TwoModelsSite) -> str:
-    """What the view depends on besides the comparison: the words of both models, and whether workers answer."""
+    """Return what the view depends on besides the comparison: the words of both models, and whether workers answer."""
     return " ".join((*map(site.library.index_version, (site.model, site.other)), str(_are_live(site))))
 
 
@@ -205,7 +206,7 @@ _views_lock = Lock()
 
 
 def _view(library: Library, comparison: Comparison, kind: str | None, hide_hubs: bool) -> ComparisonView:
-    """Make the view; it is kept as long as the comparison, and what the indexes of both models hold, stay the same."""
+    """Make the view, and keep it as long as the comparison and the indexes of both models stay the same."""
     a, b = (WordsOf.of(library, model, hide_hubs=hide_hubs) for model in (comparison.a, comparison.b))
     key = (kind, hide_hubs, *(words.index.version if words.index else words.fault for words in (a, b)))
     with _views_lock:
@@ -213,13 +214,14 @@ def _view(library: Library, comparison: Comparison, kind: str | None, hide_hubs:
         if key not in views:
             view = _read(comparison, a, b, kind)
             if {*view.missing} - {*view.unfinished}:
-                return view  # a file that is put right is seen at the next look
+                return view  # not kept, so that a repaired file is seen at the next request
             views[key] = view
         return views[key]
 
 
 def _check_has_data(view: ComparisonView) -> None:
-    """Raise an error if nothing that was asked for is there: some formats have no place to say what is missing."""
+    """Raise an error if there is nothing of what was asked for, because some formats have no place to say what is
+    missing."""
     if view.kinds or (view.kind is None and (view.stitching or view.sentence)):
         return
     damaged = [why for kind, why in view.missing.items() if kind not in view.unfinished]

@@ -1,4 +1,5 @@
-"""A sentence in two models: what A makes of its state at every position after a layer, and what that becomes in B."""
+"""Read a sentence in two models: what A makes of its state at every position after a layer, and what that becomes in
+B."""
 
 from collections.abc import Generator
 from typing import Any
@@ -22,16 +23,16 @@ from lexiscope.precompute.shape import Predicts
 
 
 class SentencePosition(TypedDict):
-    token: Token  # of A, which reads the text
+    token: Token  # a token of A, which reads the text
     a: Predicted  # A's own reading of its state
-    b: Predicted  # B's reading of the state times the kernel
-    same: bool  # whether the first of both have one text, whatever its case and the space before it
+    b: Predicted  # B's reading of A's state times the kernel
+    same: bool  # whether the first tokens of both have the same text, whatever its case and the space before it
 
 
 class Sentence(TypedDict):
     text: str
-    layer: int  # of A
-    predicts_a: Predicts  # what its tokens are: probabilities of the next or of a masked token, or nearest tokens
+    layer: int  # a layer of A
+    predicts_a: Predicts  # what A's tokens are: probabilities of the next or of a masked token, or nearest tokens
     predicts_b: Predicts
     positions: list[SentencePosition]
 
@@ -41,7 +42,7 @@ def sentence_asks(
 ) -> Generator[tuple[str, Any], Any, None]:
     """Ask A for its states after a layer, then B for what it reads in them, turned by the kernel.
 
-    BadRequest where an index is of other weights than were compared, NotFound where there is none."""
+    Raise BadRequest if an index is of other weights than were compared, NotFound if there is none."""
     compared_indexes(site.library, comparison)
     n_layers = comparison.a.n_layers
     if layer is not None and layer >= n_layers:
@@ -70,7 +71,7 @@ def _index(library: Library, model: str, weights_sha256: str) -> Index:
 
 
 def _check_size(tokens: int, d_model: int, settings: Settings) -> None:
-    """Refuse a text whose states are too long for a worker to read; in a request, three bytes are four characters."""
+    """Refuse a text whose states are too long for a worker to read; a request writes three bytes as four characters."""
     room = settings.body_limit * 3 // 4 - 1000
     if tokens * d_model * 4 > room:
         raise TooLarge(
@@ -84,7 +85,7 @@ def turned_states(answer: StatesAnswer, kernel: NDArray[np.float32]) -> bytes:
     states = np.frombuffer(answer["states"], "<f4")
     if states.size != len(answer["tokens"]) * len(kernel):
         raise BadRequest("the states that the worker gave do not fit the kernel: compare the two models anew")
-    with np.errstate(over="ignore", invalid="ignore"):  # B's worker refuses what is no number
+    with np.errstate(over="ignore", invalid="ignore"):  # B's worker refuses values that are not finite
         turned = states.reshape(len(answer["tokens"]), -1).astype(np.float64) @ kernel.astype(np.float64)
         return turned.astype("<f4").tobytes()
 

@@ -1,8 +1,8 @@
-"""The strongest matches of two models, as words on both sides: those that a reader can judge come first.
+"""Choose the strongest matches of two models, as words on both sides: those that a reader can judge come first.
 
 |r| alone is largest for vectors of rare pieces and of frequencies. So, of the pairs with the largest |r|, each vector
-once, those are chosen whose first tokens are words in both models, with some in common, and from all layers of A.
-Where no pair is like that, or one of the models has no index here, it is the strongest as they come."""
+once, those are chosen whose first tokens are words in both models, with some in common, and from all layers of A. If no
+pair is like that, or one of the models has no index here, the pairs with the largest |r| are taken."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ from lexiscope.app.lists.readable import FreshWords, readable
 from lexiscope.precompute.index.comparison import Comparison, MatchedPair
 from lexiscope.precompute.index.parameter_names import matched_name
 
-SHOWN, SHOWN_ALONE = 6, 24  # pairs of a kind, among all kinds and by itself
-LOOKED_AT = 600  # pairs
-COMPARED = 20  # first tokens that are looked through for common words
-COMMON = 3  # words at least that these share
-FIRST = 7  # tokens that must read as words
+SHOWN, SHOWN_ALONE = 6, 24  # pairs of a kind, beside other kinds and alone
+LOOKED_AT = 600  # pairs with the largest |r| that are searched
+COMPARED = 20  # first tokens that are searched for common words
+COMMON = 3  # words that both lists must have in common
+FIRST = 7  # first tokens that must read as words
 
 
 class MatchedVectors(TypedDict):
@@ -45,7 +45,8 @@ def strongest_matches(
 
 
 def _distinct(comparison: Comparison, kind: str) -> Iterator[MatchedPair]:
-    """Vectors of A and their best matches, by |r|, each vector once; of a model with itself, two different vectors."""
+    """Yield vectors of A and their best matches, by |r|, each vector once; in a comparison of a model with itself,
+    leave out a vector's match with itself."""
     layers, indexes, r = comparison.all_matches("a", kind)  # (n, matches)
     count = comparison.a.kinds[kind]
     own = np.arange(len(r))
@@ -67,7 +68,7 @@ def _distinct(comparison: Comparison, kind: str) -> Iterator[MatchedPair]:
 
 
 def _readable(pairs: list[MatchedPair], kind: str, a: WordsOf, b: WordsOf, per_layer: int) -> Iterator[MatchedPair]:
-    """Those whose lists read as words on both sides, and have some in common; of each layer of A a few."""
+    """Yield the pairs whose lists read as words on both sides, and have some in common; of each layer of A a few."""
     if a.index is None or b.index is None:
         return
     fresh = FreshWords(readable(a.index)), FreshWords(readable(b.index))
@@ -96,7 +97,8 @@ def _words(pair: MatchedPair, kind: str, a: WordsOf, b: WordsOf) -> MatchedVecto
 
 
 def strongest_table(a: str, b: str, strongest: list[MatchedVectors]) -> Table:
-    """The matches with the first words of both vectors: where r is negative, B's are those of its bottom."""
+    """Make a table of the matches with the first words of both vectors: if r is negative, B's words are those of its
+    bottom."""
 
     def columns_of(side: str, model: str) -> tuple[Column, ...]:
         def vector(pair: MatchedVectors) -> MatchedVector:

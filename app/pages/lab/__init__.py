@@ -1,1 +1,1 @@
-"""The lab: the paper's measurements of one model."""
+"""Show the lab: the paper's measurements of one model."""

@@ -1,4 +1,4 @@
-"""The charts of the paper's measurements. A colour stands for a lens, or for a way to invert the embedding; dashes
+"""Draw the charts of the paper's measurements. A colour stands for a lens, or for a way to invert the embedding; dashes
 stand for what chance gives, or for another way to draw samples."""
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ def ratio(value: float) -> str:
 
 
 def of_lenses(part: SimilarityPart | CoveragePart, kind: str) -> Iterator[tuple[str, Any]]:
-    """What was measured of a kind of vectors, by lens."""
+    """Yield what was measured of a kind of vectors, by lens."""
     for lens in LENSES:
         if of := getattr(part.of_lens(lens), kind, None):
             yield lens, of
@@ -108,8 +108,8 @@ def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
 
 
 def numbers_beside(charts: Sequence[LineChart]) -> Table:
-    """Make a table of one number of every line of some charts, as text: the mean over its layers; along k, its value at
-    the paper's k, or at the last one."""
+    """Make a table of one number of every line of some charts, as text: the mean over its layers, or, if the line is
+    along k, its value at the paper's k, or at the last one."""
     lines: dict[str, None] = {}
     rows = []
     k: float | None = None

@@ -1,4 +1,4 @@
-"""The paper's measurements of one model: similarity of lists, keep-k inverse, coverage."""
+"""Show the paper's measurements of one model: similarity of lists, keep-k inverse, coverage."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -64,16 +64,16 @@ class LabView(ViewOfModel):
     inverse: Annotated[InversePart | None, NOT_MEASURED]
     coverage: Annotated[CoveragePart | None, NOT_MEASURED]
     fault: Annotated[str, Field(description='Why what was measured cannot be shown; "" if it can')]
-    command: Annotated[str, PAGE_ONLY]  # that measures
+    command: Annotated[str, PAGE_ONLY]  # the command that measures
     runs: Annotated[bool, PAGE_ONLY]  # whether the model can run on texts: a difference cannot
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """The measurements that the page is about, made or not."""
+        """Return the measurements that the page is about, measured or not."""
         return (self.figure,) if self.figure else FIGURES
 
     def charts(self, figure: Figure) -> list[list[LineChart]]:
-        """Return the charts of a measurement, row by row; none of one that was not made."""
+        """Return the charts of a measurement, row by row; none if it was not measured."""
         if figure == "similarity":
             return [similarity_charts(self.similarity)] if self.similarity else []
         if figure == "inverse":

@@ -1,1 +1,1 @@
-"""A run of the model, read as words: the page, and a module for each of its panels."""
+"""Show a run of the model, read as words: the page, and a module for each of its panels."""

@@ -1,4 +1,4 @@
-"""The panel `attention`: where every head looks."""
+"""Show the panel `attention`: where every head looks."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from lexiscope.app.pages.prompt.panel import Panel, Record, token_at
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-SHOWN_HEADS = 25  # by how much they look at one place
+SHOWN_HEADS = 25  # heads with the largest attention to one position
 
 COLUMNS = (
     Column("layer", "number"), Column("head", "number"), Column("to", "number", heading="position"),
@@ -26,8 +26,8 @@ def rows(view: "PromptView") -> Iterator[Record]:
 
 
 def tables(view: "PromptView") -> list[Table]:
-    """Where each head looks most from the position that is looked at, but for the first token: most heads look there
-    while they have nothing to do."""
+    """Make a table of where each head looks most from the chosen position, apart from the first token: most heads look
+    there while they have nothing to do."""
     if view.attention is None or view.position is None:
         return []
     heads: list[dict[str, Any]] = []

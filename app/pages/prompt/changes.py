@@ -1,4 +1,4 @@
-"""What is changed in a run: neurons whose coefficient is set, and heads that are switched off."""
+"""Describe what is changed in a run: neurons whose coefficient is set, and heads that are switched off."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,13 +9,13 @@ from lexiscope.precompute.live.wire import grammar
 
 
 class Change(TypedDict):
-    """What was changed in a run: a neuron's coefficient, or a head switched off."""
+    """A change of a run: a neuron's coefficient that is set, or a head that is switched off."""
 
     layer: int
     neuron: int | None
     head: int | None
     value: float
-    position: int | None  # None: at all of them
+    position: int | None  # None: at all positions
 
 
 def change_of(change: grammar.Change) -> Change:
@@ -30,5 +30,5 @@ def change_of(change: grammar.Change) -> Change:
 def rows(changes: Iterable[Change]) -> Iterator[Record]:
     for change in changes:
         where: Record = {"layer": change["layer"], "head": change["head"], "neuron": change["neuron"]}
-        where |= {"position": change["position"]}  # none: at all of them
+        where |= {"position": change["position"]}  # None: at all positions
         yield {"panel": "changes", **where, "measure": "coefficient", "value": change["value"]}

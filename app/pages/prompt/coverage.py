@@ -1,4 +1,4 @@
-"""The panel `coverage`, the paper's R_k: how much of what the stream points at do active vectors list?"""
+"""Show the panel `coverage`, the paper's R_k: how much of what the stream points at do active vectors list?"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

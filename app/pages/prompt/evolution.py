@@ -1,4 +1,4 @@
-"""The panel `evolution`: what the stream would predict after each step."""
+"""Show the panel `evolution`: what the stream would predict after each step."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ def rows(view: "PromptView") -> Iterator[Record]:
 
 
 def _steps(panel: str, steps: Sequence[EvolutionRow], measure: str) -> Iterator[Record]:
-    """The first tokens after each step, and how likely or near, and at which rank, the run's own answer is there."""
+    """Yield the first tokens after each step, and the rank of the run's own answer there with its probability or
+    cosine."""
     for row in steps:
         step = {"layer": row["layer"], "part": row["after"]}
         for at, cell in enumerate(row["cells"]):
@@ -29,7 +30,7 @@ def _steps(panel: str, steps: Sequence[EvolutionRow], measure: str) -> Iterator[
 
 
 def tables(view: "PromptView") -> list[Table]:
-    """At the position that is looked at, after each layer, from the last one down; frames have every step."""
+    """Make a table of the chosen position after each layer, from the last one down; data frames have every step."""
     if view.evolution is None or view.position is None:
         return []
     at = view.position

@@ -1,4 +1,4 @@
-"""The page of a run: what is asked, a worker's answer with words beside its ids, and stored lists beside it."""
+"""Show a run of the model: what is asked, a worker's answer with words beside its ids, and stored lists beside it."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -38,9 +38,9 @@ from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk
 from lexiscope.precompute.live.wire.fields import empty_is
 from lexiscope.precompute.shape import Predicts
 
-LONG_TEXT = 1200  # characters, escaped for an address: a longer text is packed
+LONG_TEXT = 1200  # characters of a text, escaped for an address: a longer text is packed
 FORMATS = ("json", "csv")
-TEXT_FORMATS = ("md", "tex")  # of panels whose tables people read elsewhere, too
+TEXT_FORMATS = ("md", "tex")  # formats of panels whose tables people read elsewhere, too
 PREDICTS = (
     "What prediction and evolution hold. next: probabilities `p` of the next token; masked: `p` of the token at the "
     "position itself, by an encoder's MLM head; nearest: an encoder without such a head: the tokens that the stream is "
@@ -79,18 +79,18 @@ class PromptQuery(PromptArguments):
 class PromptView(ViewOfModel):
     text: str
     panel: str
-    convention: str  # of patterns and messages
-    lens: str  # of patterns and messages, and of the stored lists
-    rows: str  # of patterns: heads at the position, or tokens at the head
+    convention: str  # the convention of patterns and messages
+    lens: str  # the lens of patterns and messages, and of the stored lists
+    rows: str  # rows of patterns: heads at the position, or tokens at the head
     predicts: Annotated[Predicts, Field(description=PREDICTS)]
     position: int | None  # None while there is no text
     layer: int | None
-    head: int | None  # of that layer, if one was asked about
+    head: int | None  # a head of the layer, if one was asked about
     changes: list[Change]
     tokens: list[Token]
     prediction: Predicted
-    untouched: Predicted  # without the changes; empty if there are none
-    appears: int | None = None  # the layer from which on the answer leads
+    untouched: Predicted  # the prediction without the changes; empty if there are none
+    appears: int | None = None  # the first layer after which the answer stays in front
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
     attention: list[HeadAttention] | None = None
@@ -98,26 +98,27 @@ class PromptView(ViewOfModel):
     patterns_by_token: list[TokenPattern] | None = None
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # if one was asked about
-    activations: list[TextNeuron] | None = None  # those that were asked for
-    strongest: list[TextNeuron] | None = None  # of the whole text; then those that fire on its first token only
+    activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
+    # Strongest neurons of the whole text; then those that fire on its first token only.
+    strongest: list[TextNeuron] | None = None
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
 
     @property
     def tabs(self) -> Collection[Panel]:
-        """All panels that there are."""
+        """Return all panels."""
         return PANELS.values()
 
     @property
     def has_lists(self) -> bool:
-        """Whether a panel of the run has lists, from which hubs may be left out."""
+        """Return True if a panel of the run has lists, from which hubs may be left out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "convention": self.convention, "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        """One long table for programs, part by part; for people those of panels that have such tables."""
+        """Return one long table for programs, panel by panel; for people the tables of the panels that have them."""
         for_people = [table for panel in PANELS.values() if panel.has_text for table in panel.tables(self)]
         run = Table("", COLUMNS, self._rows(), "programs", ("convention", "lens"))
         return [*for_people, run, *(panel.table(self) for panel in PANELS.values())]
@@ -168,14 +169,14 @@ def _run(site: ModelSite, ask: PromptArguments, answer: PromptAnswer) -> dict[st
 
 
 def _form(site: ModelSite) -> dict[str, Any]:
-    """The page that asks for a text."""
+    """Return the fields of the page that asks for a text."""
     nowhere = {"position": None, "layer": None, "head": None}
     nothing: dict[str, Any] = {"tokens": [], "prediction": [], "untouched": []}
     return {"text": "", "predicts": site.index.shape.predicts, **nowhere, **nothing}
 
 
 def asks(site: ModelSite, _: PromptAt, ask: PromptArguments) -> list[PromptAsk]:
-    """The run; none while there is no text. A difference has a page that leads to its two models, and nothing else."""
+    """Return the ask for a run; none while there is no text. The page of a difference only leads to its two models."""
     if site.format != "html":
         check_can_run(site.index)
     if not ask.text and site.format == "events":
@@ -188,7 +189,7 @@ def asks(site: ModelSite, _: PromptAt, ask: PromptArguments) -> list[PromptAsk]:
 
 
 def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
-    """What the page leads to."""
+    """Return the formats that the page links to."""
     if site.index.stored.difference:
         return ()
     if any(panel.has_text for panel in _panels(ask.panel)):

@@ -1,5 +1,5 @@
-"""What the page must know of a panel of a run: its tab, its tables for people, and its rows of the run's one long table
-for programs, which has a row for every number and says where each belongs."""
+"""Declare what the page must know of a panel of a run: its tab, its tables for people, and its rows of the run's one
+long table for programs, which has a row for every number and says where each belongs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-Record = dict[str, Any]  # the columns that a row has
-FIELDS = {"cosine": "score"}  # measures that an entry has under another name
+Record = dict[str, Any]  # a row: values by column
+FIELDS = {"cosine": "score"}  # measures whose field in an entry has another name
 
 
 def _column(name: str, kind: Kind = "text") -> Column:
@@ -25,15 +25,15 @@ def _column(name: str, kind: Kind = "text") -> Column:
 COLUMNS = (
     _column("panel"),
     _column("layer"),
-    _column("part"),  # of a layer, what the stream has come through; of a neuron, which vector; of coverage, the kind
+    _column("part"),  # of a layer: the last step of the stream; of a neuron: which vector; of coverage: the kind
     _column("head"),
     _column("neuron"),
     _column("position"),
-    _column("to_position"),  # that the head looks at from there
+    _column("to_position"),  # the position that the head looks at
     _column("end"),
     _column("rank"),
     _column("token", "token"),
-    _column("measure"),  # what the value is
+    _column("measure"),  # the name of the value
     _column("value"),
 )
 
@@ -47,14 +47,14 @@ class Panel:
     """A panel; its template is `_prompt_{name}.html`."""
 
     name: PanelName
-    title: str  # of its tab
-    working: str = ""  # what visitors read while the worker computes it; the name if it takes no time
-    rows: Callable[["PromptView"], Iterable[Record]]  # of the table for programs
+    title: str  # the title of its tab
+    working: str = ""  # the text for visitors while the worker computes the panel; the name if that takes no time
+    rows: Callable[["PromptView"], Iterable[Record]]  # makes the panel's rows of the table for programs
     says_nothing_of: tuple[str, ...] = ("convention", "lens")  # only patterns have a convention, stored lists a lens
-    tables: Callable[["PromptView"], list[Table]]  # for people, where there is no page with charts: in a notebook
-    has_text: bool = False  # these tables leave the site, too, as Markdown and LaTeX
-    has_lists: bool = False  # of tokens by score, from which hubs may be left out
-    # Puts what the index stores beside what the worker answered: the fields of the answer are changed.
+    tables: Callable[["PromptView"], list[Table]]  # makes the tables for people without charts, as in a notebook
+    has_text: bool = False  # whether these tables also leave the site as Markdown and LaTeX
+    has_lists: bool = False  # whether the panel has lists of tokens by score, from which hubs may be left out
+    # Puts what the index stores beside what the worker answered, by changing fields of the answer.
     add_lists: Callable[[dict[str, Any], FirstLists, PromptArguments], None] = _nothing
 
     def table(self, view: "PromptView") -> Table:
@@ -62,12 +62,12 @@ class Panel:
 
 
 def listed(where: Record, entries: Iterable[Token] | None, measure: str | None = None) -> Iterator[Record]:
-    """Yield a row for each entry; none of a list that is not stored."""
+    """Yield a row for each entry; none for a list that is not stored."""
     for rank, entry in enumerate(entries or (), 1):
         value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
         yield {**where, "rank": entry.get("rank", rank), "token": entry, **value}
 
 
 def token_at(view: "PromptView", position: int | None) -> str:
-    """The token at a position, as people read it."""
+    """Return the token at a position, as people read it."""
     return "" if position is None else visible(view.tokens[position]["token"])

@@ -1,4 +1,4 @@
-"""The panels of a run, in the order of their tabs."""
+"""List the panels of a run, in the order of their tabs."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What a run predicts, and the tokens it was made from: on the page above all panels."""
+"""Show what a run predicts, and the tokens it was made from, which the page has above all panels."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def measure(view: "PromptView") -> str:
-    """What numbers beside predicted tokens are called in JSON."""
+    """Return the name in JSON of the numbers beside predicted tokens."""
     return "score" if view.predicts == "nearest" else "p"
 
 
 def csv_measure(view: "PromptView") -> str:
-    """The same in CSV."""
+    """Return the name in CSV of the numbers beside predicted tokens."""
     return "cosine" if view.predicts == "nearest" else "p"
 
 

@@ -1,6 +1,6 @@
-"""A board on which tasks write what they do and what their first work took, for whoever shows it: an actor, which ends
-with the command. Nothing depends on it but what is shown, so nobody waits for it and its faults are nobody's. It is a
-process of its own, and there in a moment: nothing here imports torch."""
+"""Keep a board on which tasks write what they do and how long their first work took, so that it can be shown. The board
+is an actor that ends with the command. Only the display depends on it, so nothing waits for it and its errors are
+ignored. It is a process of its own that starts in a moment: nothing here imports torch."""
 
 import time
 from dataclasses import dataclass, field
@@ -8,25 +8,25 @@ from typing import Any
 
 import ray
 
-SECONDS_BETWEEN = 1.0  # that a task lets pass before it writes again
+SECONDS_BETWEEN = 1.0  # seconds that a task waits before it writes again
 
 
 @dataclass(frozen=True)
 class Doing:
     machine: str
-    done: float  # the share of the task
+    done: float  # the share of the task that is done
 
 
 @dataclass(frozen=True)
 class Notes:
-    """What stands on a board."""
+    """Hold what stands on a board."""
 
-    doing: dict[str, Doing] = field(default_factory=dict)  # by the names of tasks
-    costs: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the names of models: the fields of Costs
+    doing: dict[str, Doing] = field(default_factory=dict)  # what tasks do, by their names
+    costs: dict[str, dict[str, Any]] = field(default_factory=dict)  # the fields of Costs, by the names of models
 
 
 class Board:
-    """A task that is tried again writes over what it wrote."""
+    """Keep the notes of all tasks. A task that is tried again overwrites its notes."""
 
     def __init__(self) -> None:
         self._notes = Notes()
@@ -49,26 +49,26 @@ def start_board() -> Any:
 
 
 class Reader:
-    """Reads a board without ever waiting for it."""
+    """Read a board without ever waiting for it."""
 
     def __init__(self, board: Any) -> None:
         self._board, self._asked = board, None
         self._last = Notes()
 
     def read(self) -> Notes:
-        """What stood there a moment ago."""
+        """Return what stood on the board a moment ago."""
         try:
             if self._asked is not None and ray.wait([self._asked], timeout=0)[0]:
                 self._last, self._asked = ray.get(self._asked), None
             if self._asked is None:
                 self._asked = self._board.read.remote()
-        except ray.exceptions.RayError:  # it is started anew where its machine was lost
+        except ray.exceptions.RayError:  # Ray restarts the board if its machine was lost
             self._asked = None
         return self._last
 
 
 class Writer:
-    """Writes what one task does, from its start to its end."""
+    """Write what one task does, from its start to its end."""
 
     def __init__(self, board: Any, model: str, task: str, machine: str) -> None:
         self._board, self._model, self._task, self._machine = board, model, task, machine
@@ -76,7 +76,7 @@ class Writer:
         self.step(0.0)
 
     def step(self, share: float) -> None:
-        """Of a layer: adds up shares, and writes them now and then."""
+        """Add up shares of a layer, and write them now and then."""
         self._done += share
         if time.monotonic() - self._written > SECONDS_BETWEEN:
             self._written = time.monotonic()

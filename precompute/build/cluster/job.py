@@ -1,4 +1,4 @@
-"""Builds the indexes of one or more models on a Ray cluster: its machines make the pieces, this process writes them."""
+"""Build the indexes of one or more models on a Ray cluster: its machines make the pieces, this process writes them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ KEPT = "finished layers are kept, and the same command goes on with the others"
 
 @dataclass(frozen=True)
 class NamedModel:
-    asked: str  # as the user called it
+    asked: str  # the name that the user gave
     find: Callable[[], Checkpoint | Difference]
 
 
@@ -38,8 +38,8 @@ def build_on_ray(
     gpus: float | None,
     progress: ClusterProgress,
 ) -> int:
-    """Make or complete DATA/<model> of each model, and return the number of models that failed. A model that fails does
-    not keep others from being built, nor does a layer."""
+    """Make or complete DATA/<model> of each model, and return the number of models that failed. If a model or a layer
+    fails, the others are still built."""
     cores = max(os.cpu_count() or 1, options.threads or 1)
     with connected("--ray", address, num_cpus=cores), ExitStack() as locks:
         size = choose_size(list_machines(), options.threads, gpus, options.device)
@@ -77,7 +77,7 @@ def _work(orders: Sequence[Order], size: TaskSize, progress: ClusterProgress) ->
 
 
 def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
-    """Write what was made; say what could not be made, and count it against its model."""
+    """Write what was made; report what could not be made, and count it against its model."""
     build = order.build
     build.left -= 1
     try:

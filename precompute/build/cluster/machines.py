@@ -1,8 +1,7 @@
-"""The machines of a cluster, and what a task takes of one.
+"""List the machines of a cluster, and choose what a task takes of one.
 
 The threads of a task share one vocabulary in memory, so a task takes a whole machine: as many cores as the smallest
-has, unless --threads says otherwise. On GPUs a task takes one of them, and the single thread that feeds it.
-"""
+machine has, unless --threads says otherwise. On GPUs a task takes one of them, and the single thread that feeds it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ class Machine:
     name: str
     cores: int
     gpus: float
-    memory: int  # bytes that tasks may take
+    memory: int  # bytes that tasks may use
 
 
 @dataclass(frozen=True)
 class TaskSize:
-    """What a task takes."""
+    """Say what a task takes of a machine."""
 
     threads: int
     gpus: float
@@ -39,12 +38,12 @@ class TaskSize:
 
 
 def machine_name(address: str, node_id: str) -> str:
-    """Several nodes of a cluster may be on one machine."""
+    """Return the name of a node; several nodes of a cluster may be on one machine."""
     return f"{address} ({node_id[:4]})"
 
 
 def list_machines() -> list[Machine]:
-    """Those that have cores for tasks; a cluster that grows by itself may have none yet."""
+    """Return the machines that have cores for tasks; a cluster that grows by itself may have none yet."""
     found = []
     for node in ray.nodes():
         resources = node["Resources"]
@@ -56,7 +55,7 @@ def list_machines() -> list[Machine]:
 
 
 def choose_size(machines: Sequence[Machine], threads: int | None, gpus: float | None, device: str) -> TaskSize:
-    """BuildError for what no machine has: such a task would wait for ever."""
+    """Choose what a task takes; raise BuildError if no machine has so much, because the task would wait for ever."""
     if device not in ("auto", "cpu", "cuda"):
         raise BuildError(f"--device {device}: on a cluster Ray chooses the GPU: give auto, cpu or cuda")
     if gpus and device == "cpu":

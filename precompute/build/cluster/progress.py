@@ -1,4 +1,4 @@
-"""Tells a person how builds on a cluster go: layers of all models together, and what each machine does."""
+"""Tell a person how builds on a cluster go: layers of all models together, and what each machine does."""
 
 import math
 import time
@@ -19,7 +19,7 @@ from lexiscope.precompute.plain_text import plain
 
 
 class BarWithMachines(Bar):
-    """A bar, and a line for each machine below it."""
+    """Show a bar, and a line for each machine below it."""
 
     machines: Sequence[str] = ()
 
@@ -29,7 +29,7 @@ class BarWithMachines(Bar):
 
 
 class ClusterProgress(Progress):
-    _untold: dict[str, Work]  # what the builds whose time is not known yet have to do, by the names of their models
+    _untold: dict[str, Work]  # the work of builds whose time is not known yet, by the names of their models
 
     def start_all(self, builds: Sequence[QueuedBuild], machines: Sequence[Machine], size: TaskSize) -> None:
         """Begin to show the tasks of all builds."""
@@ -54,7 +54,7 @@ class ClusterProgress(Progress):
             self.unit_done(f"{order.pieces[0].layer} of {order.build.name}, made by {machine},")
 
     def show(self, running: Sequence[Order], notes: Notes) -> None:
-        """Show what each machine does; orders that the notes do not know wait for a machine."""
+        """Show what each machine does; orders that are not in the notes wait for a machine."""
         for model in [model for model in self._untold if model in notes.costs]:
             costs = Costs(**notes.costs[model])
             self.say(f"{model}: {time_text(self._untold.pop(model), costs, 'on this cluster')}")
@@ -87,5 +87,5 @@ def work_on_cluster(build: QueuedBuild, size: TaskSize, tasks_at_once: int) -> W
     on average: 8, and then 2 while six machines do nothing."""
     layers = max(1, len(build.prepared.missing))
     at_once = layers / math.ceil(layers / max(1, tasks_at_once))
-    workers = 1 if size.gpus else size.threads  # a GPU is fed by one
+    workers = 1 if size.gpus else size.threads  # one thread feeds a GPU
     return build.prepared.work(max(1, round(at_once * workers)), build.unchanged)

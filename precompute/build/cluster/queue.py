@@ -1,5 +1,5 @@
-"""One queue for the tasks of all builds: how many run at once, and what becomes of those that fail. A runner runs the
-tasks, on Ray (runner.py) or, in tests, in this process."""
+"""Keep one queue for the tasks of all builds: how many run at once, and what happens to those that fail. A runner runs
+the tasks, on Ray (runner.py) or, in tests, in this process."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
@@ -11,16 +11,16 @@ from lexiscope.precompute.build.pieces import Task, task_name
 from lexiscope.precompute.build.prepared import PreparedBuild
 from lexiscope.precompute.errors import LexiscopeError
 
-WAIT_SECONDS = 1.0  # at most, until progress is shown anew
+WAIT_SECONDS = 1.0  # the longest time until progress is shown again
 
 
 @dataclass(eq=False)
 class QueuedBuild:
     prepared: PreparedBuild
-    left: int  # tasks whose pieces are to be written
+    left: int  # tasks whose pieces are still to be written
     unchanged: int = 0  # layers of a difference in which nothing changed
     failures: list[str] = field(default_factory=list)
-    given_up: bool = False  # nothing more can be written: its tasks are of no use
+    given_up: bool = False  # whether nothing more can be written, so that the tasks are of no use
 
     @property
     def name(self) -> str:
@@ -40,14 +40,14 @@ class Order:
         return f"{self.build.name} {task_name(self.pieces)}"
 
     def may_be_written(self) -> bool:
-        """Return False as long as the vocabulary is not written, without which an index cannot be opened: until then
-        what is made stays where it was made."""
+        """Return False until the vocabulary is written, because an index cannot be opened without it; until then the
+        pieces stay where they were made."""
         return self.pieces[0].part == "vocabulary" or self.build.prepared.manifest.vocabulary is not None
 
 
 class Runner(Protocol):
     def most_at_once(self) -> int:
-        """Return how many tasks may be ordered and not written, which bounds what waits in memory."""
+        """Return how many tasks may be ordered and not written, which limits what waits in memory."""
 
     def start(self, order: Order) -> Hashable: ...
 
@@ -62,25 +62,25 @@ class Runner(Protocol):
 def work_off(
     orders: Iterable[Order], runner: Runner, show: Callable[[Sequence[Order]], None]
 ) -> Generator[tuple[Order, Outcome], None, None]:
-    """Yield every order with what came of it, as they end. `show` is told again and again which are under way.
+    """Yield every order with its outcome, as they end. `show` is called again and again with the orders that are under
+    way.
 
-    An order that ran out of memory is given out again with half the threads, down to one. When this is closed, or
-    interrupted, all that is under way is cancelled.
-    """
+    An order that ran out of memory is given out again with half the threads, down to one. When this generator is
+    closed, or interrupted, all that is under way is cancelled."""
     waiting, again, running = deque(orders), deque[Order](), dict[Hashable, Order]()
     try:
         while waiting or again or running:
             for task in [task for task, order in running.items() if order.build.given_up]:
                 runner.cancel(task)
                 del running[task]
-            # what is tried again starts however many there are: others may wait for it
+            # An order that is tried again starts at once, however many are under way: others may wait for it.
             while again or (waiting and len(running) < runner.most_at_once()):
                 order = (again or waiting).popleft()
                 if order.build.given_up:
                     continue
                 try:
                     running[runner.start(order)] = order
-                except (LexiscopeError, OSError) as error:  # its weights cannot be read
+                except (LexiscopeError, OSError) as error:  # the weights of the order cannot be read
                     yield order, Outcome("this machine", fault="error", text=str(error))
             show([*running.values()])
             awaited = [task for task, order in running.items() if order.may_be_written()]

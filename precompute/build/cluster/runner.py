@@ -1,4 +1,4 @@
-"""Runs the tasks of the queue on Ray."""
+"""Run the tasks of the queue on Ray."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from lexiscope.precompute.build.cluster.weights import models_of, put_layer, put
 from lexiscope.precompute.errors import first_line
 from lexiscope.precompute.index.tokens import token_bytes
 
-RETRIES = 3  # of a task whose process or machine died; what a task tells is never tried again by Ray
-AHEAD = 2  # tasks for each that can run: no machine waits while a layer is written, and what waits is bounded
+RETRIES = 3  # retries of a task whose process or machine died; Ray never retries an error that a task returns
+AHEAD = 2  # tasks for each that can run, so that no machine waits while a layer is written, and memory stays bounded
 
 
 @dataclass
@@ -22,8 +22,10 @@ class RayRunner:
     size: TaskSize
     board: Any
     _remote: Any = field(default_factory=lambda: ray.remote(run_task))
-    _builds: dict[QueuedBuild, Any] = field(default_factory=dict)  # what their tasks share, in the object store
-    _layers: dict[Hashable, Any] = field(default_factory=dict)  # tensors of tasks, there as long as these are known
+    # References to what the tasks of each build share, in the object store.
+    _builds: dict[QueuedBuild, Any] = field(default_factory=dict)
+    # References to the tensors of tasks, which keep them in the store.
+    _layers: dict[Hashable, Any] = field(default_factory=dict)
 
     def most_at_once(self) -> int:
         return AHEAD * max(1, self.size.tasks_at_once(list_machines()))
@@ -37,7 +39,7 @@ class RayRunner:
         largest = max((machine.memory for machine in list_machines()), default=0)
         remote = self._remote.options(
             name=order.task,
-            num_cpus=self.size.threads,  # although it may use fewer: no other task is to take its memory
+            num_cpus=self.size.threads,  # also if it uses fewer, so that no other task takes its memory
             num_gpus=self.size.gpus,
             memory=min(prepared.work(order.threads).memory(), largest),
             max_retries=RETRIES,
@@ -48,14 +50,14 @@ class RayRunner:
         return task
 
     def wait(self, tasks: Sequence[Hashable], seconds: float) -> Sequence[Hashable]:
-        """Return the tasks that have ended. What they made is not fetched yet: one layer at a time is enough in this
-        machine's store."""
+        """Return the tasks that have ended. Their results are not fetched yet, because this machine's store should hold
+        one layer at a time."""
         ended: Sequence[Hashable] = ray.wait([*tasks], num_returns=1, timeout=seconds, fetch_local=False)[0]
         return ended
 
     def outcome(self, task: Hashable) -> Outcome:
         try:
-            outcome: Outcome = ray.get(task)  # may mean to make it again, if it was lost with its machine
+            outcome: Outcome = ray.get(task)  # Ray makes a result again, if it was lost with its machine
         except ray.exceptions.OutOfMemoryError as error:
             return Outcome("a machine", fault="memory", text=first_line(error))
         except ray.exceptions.RayError as error:
@@ -70,7 +72,7 @@ class RayRunner:
         ray.cancel(task)  # never with force: Ray 2.60 ends this process if the task ends at the same moment
 
     def forget(self, build: QueuedBuild) -> None:
-        """Let what the tasks of a build shared go from the object store."""
+        """Remove what the tasks of a build shared from the object store."""
         self._builds.pop(build, None)
 
     def _inputs(self, build: QueuedBuild) -> BuildInputs:

@@ -1,4 +1,4 @@
-"""What runs on a machine of the cluster: the pieces of a task, made as they are made anywhere. Errors are returned, not
+"""Run on a machine of the cluster: make the pieces of a task, as they are made anywhere. Errors are returned, not
 raised, so that the job knows on which machine they happened and what can be done."""
 
 import traceback
@@ -25,23 +25,23 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.project.compiled import digest
 
 Fault: TypeAlias = Literal[
-    "memory",  # it ran out
-    "machine",  # another version of the code: no task can run there
+    "memory",  # the task ran out of memory
+    "machine",  # the machine has another version of the code: no task can run there
     "error",  # anything else
 ]
 
 
 @dataclass(frozen=True)
 class BuildInputs:
-    """What the tasks of one build share; in the object store once."""
+    """Hold what the tasks of one build share; it is in the object store once."""
 
-    key: str  # tells builds apart: a process keeps what it has loaded for the last one
+    key: str  # identifies the build: a process keeps what it has loaded for the last one
     name: str
-    weights: tuple[Weights, ...]  # of one model, or of the tuned one and the base
+    weights: tuple[Weights, ...]  # weights of one model, or of the tuned one and the base
     tokens: list[bytes]
     stored: Stored
     device: str
-    code: str  # that the tasks must run
+    code: str  # the version of the code that the tasks must run
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Outcome:
 def run_task(
     task: str, inputs: BuildInputs, layer: tuple[Tensors, ...], pieces: Task, threads: int, board: Any
 ) -> Outcome:
-    """Make the arrays of the pieces; `layer` has the tensors of a layer, model by model. The board calls it `task`."""
+    """Make the arrays of the pieces; `layer` has the tensors of a layer, model by model. `task` is the name on the
+    board."""
     context = ray.get_runtime_context()
     machine = machine_name(ray.util.get_node_ip_address(), context.get_node_id())
     if inputs.code != code_version():
@@ -82,20 +83,20 @@ def try_task(
     try:
         return Outcome(machine, make(inputs, layer, pieces, threads, step, measured))
     except Exception as error:
-        _kept.clear()  # whatever it was, the next task starts afresh
+        _kept.clear()  # the next task starts afresh
         if is_out_of_memory(error):
             return Outcome(machine, fault="memory", text=first_line(error))
         return Outcome(machine, fault="error", text=str(error) if isinstance(error, LexiscopeError) else _bug(error))
 
 
 def _bug(error: Exception) -> str:
-    """Say what went wrong in our own code, and where."""
+    """Say which error of our own code occurred, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 
 
-_kept: dict[str, BuildContext] = {}  # of the last build: loading a vocabulary takes longer than some layers
-_measured: set[str] = set()  # builds whose costs this process has told: to measure them keeps other threads waiting
+_kept: dict[str, BuildContext] = {}  # the context of the last build: loading a vocabulary takes longer than some layers
+_measured: set[str] = set()  # builds whose costs this process has told: measuring them keeps other threads waiting
 
 
 def make(
@@ -108,7 +109,7 @@ def make(
     device = pick_device(inputs.device)
     with compute_threads(device, threads) as pool:
         if inputs.key not in _kept:
-            _kept.clear()  # first: two vocabularies need not fit
+            _kept.clear()  # first, because two vocabularies may not fit into memory
             model = open_parameters(inputs.weights, inputs.name)
             _kept[inputs.key] = BuildContext.of(model, inputs.tokens, inputs.stored, device, pool)
         context = replace(_kept[inputs.key], pool=pool)
@@ -118,8 +119,8 @@ def make(
 
 @cache
 def code_version() -> str:
-    """Return a text that is equal where equal weights give equal bytes: the version and a hash of our code, and torch's
-    version."""
+    """Return a text that is equal on machines where equal weights give equal bytes: the version and a hash of our code,
+    and torch's version."""
     try:
         installed = version("lexiscope")
     except PackageNotFoundError:

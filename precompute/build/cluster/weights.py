@@ -1,9 +1,9 @@
-"""How a task gets the weights. Of a Hub model: from the Hub cache of its own machine, at the same commit. Of files on
-the machine that gives out tasks: through Ray's object store, tensor by tensor. No disk is shared.
+"""Bring the weights to a task. The weights of a Hub model come from the Hub cache of the task's machine, at the same
+commit. The weights of files on the machine that gives out tasks go through Ray's object store, tensor by tensor. No
+disk is shared.
 
-Of a layer's tensors there is one copy in the store, put there with its task and gone when the layer is written; those
-that belong to no layer stay as long as the build lasts. A machine fetches only what its tasks read.
-"""
+There is one copy of a layer's tensors in the store, put there with its task and removed when the layer is written;
+tensors that belong to no layer stay as long as the build lasts. A machine fetches only what its tasks read."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.difference import Difference, Parameters
 
-CHUNK_BYTES = 256 << 20  # of one object: more of a tensor is never in memory twice
+CHUNK_BYTES = 256 << 20  # bytes of one object: never more than this of a tensor is in memory twice
 
 
 @dataclass(frozen=True)
 class StoredTensor:
     shape: tuple[int, ...]
     dtype: torch.dtype
-    chunks: tuple[Any, ...]  # where its bytes are in the object store
+    chunks: tuple[Any, ...]  # references to its bytes in the object store
 
     @classmethod
     def put(cls, tensor: torch.Tensor) -> "StoredTensor":
@@ -35,7 +35,7 @@ class StoredTensor:
         return cls(tuple(tensor.shape), tensor.dtype, chunks)
 
     def get(self) -> torch.Tensor:
-        """A copy: what is in the store cannot be written to."""
+        """Return a copy, because tensors in the store cannot be written to."""
         tensor = torch.empty(self.shape, dtype=self.dtype)
         data = tensor.flatten().view(torch.uint8).numpy()
         start = 0
@@ -51,14 +51,14 @@ Tensors: TypeAlias = dict[str, StoredTensor]
 
 @dataclass(frozen=True)
 class StoredCheckpoint(Checkpoint):
-    """A checkpoint on another machine: folder and files are those of that machine, and name them in errors."""
+    """Open a checkpoint of another machine: folder and files are those of that machine, and name them in errors."""
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False, hash=False)
-    tensors: Tensors = field(default_factory=dict, repr=False, hash=False)  # that belong to no layer
-    of_layer: Tensors = field(default_factory=dict, repr=False, hash=False)  # of the layer that is at work
+    tensors: Tensors = field(default_factory=dict, repr=False, hash=False)  # tensors that belong to no layer
+    of_layer: Tensors = field(default_factory=dict, repr=False, hash=False)  # tensors of the layer that is being made
 
     def tensor_shape(self, name: str) -> tuple[int, ...]:
-        self._file(name)  # complains if there is none
+        self._file(name)  # raises an error if there is none
         return self.shapes[name]
 
     def stored_tensor(self, name: str) -> torch.Tensor:
@@ -81,12 +81,13 @@ Weights: TypeAlias = HubWeights | StoredCheckpoint
 
 
 def models_of(parameters: Parameters) -> tuple[Model, ...]:
-    """One, or of a difference the tuned model and the base."""
+    """Return the model, or, of a difference, the tuned model and the base."""
     return (parameters.tuned, parameters.base) if isinstance(parameters, Difference) else (parameters,)
 
 
 def put_weights(model: Model) -> Weights:
-    """What a task needs to open the model; of files, all that belongs to no layer is put into the store."""
+    """Return what a task needs to open the model. Of a model in files, put all tensors that belong to no layer into the
+    store."""
     checkpoint = model.checkpoint
     if checkpoint.revision:
         return HubWeights(checkpoint.source, checkpoint.revision, checkpoint.name)
@@ -100,7 +101,7 @@ def put_weights(model: Model) -> Weights:
 
 
 def put_layer(model: Model, layer: int) -> Tensors:
-    """The tensors of a layer; none of a Hub model."""
+    """Put the tensors of a layer into the store and return them; a Hub model needs none."""
     if model.checkpoint.revision:
         return {}
     names = (name for name in model.checkpoint.names() if name.startswith(_block(model, layer)))
@@ -108,13 +109,13 @@ def put_layer(model: Model, layer: int) -> Tensors:
 
 
 def open_parameters(weights: tuple[Weights, ...], name: str) -> Parameters:
-    """The model on a task's machine, or the difference."""
+    """Open the model, or the difference, on a task's machine."""
     model, *base = (describe(each.open() if isinstance(each, HubWeights) else each) for each in weights)
     return Difference(model, base[0], name, check=False) if base else model
 
 
 def lend_layer(parameters: Parameters, layer: tuple[Tensors, ...]) -> None:
-    """Lets an opened model read the tensors of one layer, in place of those of the layer before."""
+    """Let an opened model read the tensors of one layer, in place of those of the layer before."""
     for model, tensors in zip(models_of(parameters), layer, strict=True):
         if isinstance(model.checkpoint, StoredCheckpoint):
             model.checkpoint.of_layer.clear()
@@ -122,7 +123,7 @@ def lend_layer(parameters: Parameters, layer: tuple[Tensors, ...]) -> None:
 
 
 def _block(model: Model, layer: int) -> str:
-    """How the names of a layer's tensors begin."""
+    """Return the prefix of the names of a layer's tensors."""
     return f"{model.prefix}{model.block.format(layer)}."
 
 

@@ -1,1 +1,1 @@
-"""What a file of lists holds, read array by array; `shard_reader.Shard` is the door."""
+"""Read what a file of lists holds, array by array; `shard_reader.Shard` is the door."""

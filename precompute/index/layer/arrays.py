@@ -1,5 +1,5 @@
-"""The arrays of one layer's file, and what all who read them need: the number of a lens, columns that are read once,
-and a value that cannot be right as a ShardDamaged."""
+"""Read the arrays of one layer's file, with what all readers need: the number of a lens, columns that are read once,
+and a ShardDamaged for a value that cannot be right."""
 
 from collections.abc import Iterable
 
@@ -20,17 +20,17 @@ class ShardArrays:
         self._columns: dict[str, Array] = {}
 
     def lens_at(self, lens: str) -> int:
-        """The number that a lens has in arrays."""
+        """Return the number that a lens has in arrays."""
         return position("lens", lens, self.stored.lenses)
 
     def column(self, name: str) -> Array:
-        """An array with a number or two for each vector or head: read once."""
+        """Return an array with a number or two for each vector or head; it is read once."""
         if name not in self._columns:
             self._columns[name] = self.file.array(name)
         return self._columns[name]
 
     def cosines(self, what: str, stored: Floats) -> list[float]:
-        """Mean cosines, or NaN, once it is sure that they can be such."""
+        """Return mean cosines, which may be NaN; raise ShardDamaged if they cannot be cosines."""
         values: list[float] = stored.tolist()
         for value in values:
             if abs(value) > LARGEST_COHERENCE:

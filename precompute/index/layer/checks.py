@@ -1,20 +1,20 @@
-"""Whether lists can be what was built: known tokens, none twice in a row, finite scores that fall from rank to rank.
-Cheap enough for every list that is read; whether they are the right ones is for verify/."""
+"""Check that lists can be what was built: known tokens, none twice in a row, finite scores that fall from rank to rank.
+The checks are cheap enough for every list that is read; whether the lists are the right ones is for verify/."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-SIGNS = np.array([[1], [-1]], np.float32)  # (E, 1): times these, the scores of either end fall
-LARGEST_COHERENCE = 1.001  # mean cosines: float32 sums may be a little beyond 1
+SIGNS = np.array([[1], [-1]], np.float32)  # (E, 1): times these, the scores of both ends fall
+LARGEST_COHERENCE = 1.001  # mean cosines: float32 sums may be slightly above 1
 
-_PAIR = {2: "<u4", 4: "<u8"}  # two ids as one number, by the bytes of an id
+_PAIR = {2: "<u4", 4: "<u8"}  # a type that holds two ids as one number, by the bytes of an id
 
 
 def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool:
-    """Whether many lists, (..., n) tokens or (..., n, 2) pairs, are sound; False also where scores tie: `fault` looks
-    closer."""
+    """Return True if many lists, (..., n) tokens or (..., n, 2) pairs, are sound. It is False also if scores tie:
+    `fault` looks closer."""
     if not falling.size:
         return True
     entries = ids if ids.ndim == falling.ndim else ids.view(_PAIR[ids.itemsize])[..., 0]
@@ -26,9 +26,9 @@ def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool
 def unsound(
     ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int, there: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
-    """(...,) of very many lists, (..., n) tokens or (..., n, 2) pairs: those with a `fault`, found without a loop.
+    """Find the lists with a `fault`, (...,), among very many, (..., n) tokens or (..., n, 2) pairs, without a loop.
 
-    `there`, (..., n): the entries that are in use, the first of each list."""
+    `there`, (..., n), tells the entries that are in use, the first of each list."""
     pairs = ids.ndim > falling.ndim
     entries = (ids[..., 0].astype(np.uint64) << np.uint64(32)) | ids[..., 1] if pairs else ids
     known = np.all(ids < d_vocab, axis=-1) if pairs else ids < d_vocab
@@ -42,12 +42,12 @@ def unsound(
 
 
 def _all(flags: NDArray[np.bool_]) -> bool:
-    """Whether all flags are set; for so few this takes a fifth of numpy's time."""
+    """Return True if all flags are set; for so few, this takes a fifth of numpy's time."""
     return b"\0" not in flags.tobytes()
 
 
 def fault(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> str | None:
-    """What is wrong with one list, (n,) tokens or (n, 2) pairs; where scores tie, the smaller ids come first."""
+    """Say what is wrong with one list, (n,) tokens or (n, 2) pairs; if scores tie, the smaller ids must come first."""
     if ids.size and ids.max() >= d_vocab:
         return f"lists token {ids.max()}; the last one is {d_vocab - 1}"
     if not np.isfinite(falling).all():

@@ -1,4 +1,4 @@
-"""The heads of one layer, read from its file: their lists of pairs, the norms and singular values of their matrices."""
+"""Read the heads of one layer from its file: their lists of pairs, the norms and singular values of their matrices."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,8 @@ class HeadReader:
     def both_ends(
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
     ) -> tuple[Array, Floats, tuple[int, int]]:
-        """Pairs (n, 2) and scores (n,) of top and then bottom, whole or only the first; and how many of each."""
+        """Return pairs (n, 2) and scores (n,) of top and then bottom, all or only the first; and how many are of
+        each."""
         position("matrix", matrix, self._stored.matrices)
         self._arrays.check_range("head", head, self._shape.n_heads)
         at = head, self._arrays.lens_at(lens), position("preset", preset, PRESETS)
@@ -50,21 +51,21 @@ class HeadReader:
         return np.concatenate(both), np.concatenate([scores[0, :top], scores[1, :bottom]]), (top, bottom)
 
     def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
-        """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""
+        """Return the first pairs of preset `all`, top end, (n, 2) or fewer, as stored: not checked."""
         ids, counts = self._first_pairs(matrix, lens, "all", n, [head])
         best: Array = ids[0, : counts[0]]
         return best
 
     def first_pairs(self, matrix: str, lens: str, preset: str, count: int) -> tuple[Array, Floats, Array]:
-        """The first pairs of every head's top list: ids (n_heads, count, 2), scores (n_heads, count), and how many
-        of them there are (n_heads,), behind which both are zeros."""
+        """Return the first pairs of every head's top list: ids (n_heads, count, 2), scores (n_heads, count), and how
+        many of them there are (n_heads,); behind these, ids and scores are zeros."""
         ids, counts = self._first_pairs(matrix, lens, preset, count, self._heads)
         scores = self._file.rows(f"{matrix}.scores", self._list_starts(lens, preset, self._heads), ids.shape[1])
         in_all = self._of_lists(f"{matrix}.count", lens, preset)[:, 0]
         for head, number in enumerate(counts.tolist()):
             right = sound(ids[head, :number], scores[head, :number], self._shape.d_vocab)
             if not right or in_all[head] > self._stored.pairs:
-                self.pairs(matrix, head, lens, preset, "top")  # says what is wrong, if it is
+                self.pairs(matrix, head, lens, preset, "top")  # raises an error that says what is wrong
         return ids, scores, counts
 
     def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
@@ -72,24 +73,25 @@ class HeadReader:
         return self._arrays.cosines(f"the coherence of {matrix} of head {head}", of_head)
 
     def readabilities(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
-        """Of a head's top and of its bottom."""
+        """Return the readability of a head's top and of its bottom."""
         of_head = self._of_lists(f"{matrix}.readability", lens, preset)[head]
         return self._arrays.cosines(f"the readability of {matrix} of head {head}", of_head)
 
     def all_pair_counts(self, matrix: str) -> Array:
-        """(n_heads, L, P, E): how many pairs each list has, as stored: not checked."""
+        """Return how many pairs each list has, (n_heads, L, P, E), as stored: not checked."""
         return self._arrays.column(f"{matrix}.count")
 
     def all_pair_coherences(self, matrix: str, lens: str, preset: str) -> Floats:
-        """(n_heads,) of the heads' top lists, as stored: not checked."""
+        """Return the coherences of the heads' top lists, (n_heads,), as stored: not checked."""
         return self._of_lists(f"{matrix}.coherence", lens, preset)[:, 0]
 
     def all_readabilities(self, matrix: str, lens: str, preset: str) -> Floats:
-        """(n_heads,) of the heads' top lists, as stored: not checked."""
+        """Return the readabilities of the heads' top lists, (n_heads,), as stored: not checked."""
         return self._of_lists(f"{matrix}.readability", lens, preset)[:, 0]
 
     def all_singular(self, matrix: str) -> Floats:
-        """(n_heads, d_head) singular values of the heads' matrices, largest first; 0 where there is no direction."""
+        """Return the singular values of the heads' matrices, (n_heads, d_head), largest first; 0 where there is no
+        direction."""
         position("directions", matrix, self._stored.directions)
         singular = self._arrays.column(f"{matrix}.singular")
         if not ((singular >= 0) & (singular < np.inf)).all() or np.any(singular[:, 1:] > singular[:, :-1]):
@@ -97,17 +99,17 @@ class HeadReader:
         return singular
 
     def all_matrix_norms(self, matrix: str) -> tuple[Floats, Floats]:
-        """(n_heads,) each: of the heads' matrices and of the base's, in an index of a difference, as stored: not
-        checked. They are there without pairs, too."""
+        """Return the norms of the heads' matrices and of the base's, (n_heads,) each, as stored: not checked. An index
+        of a difference has them, also without pairs."""
         return self._arrays.column(f"{matrix}.norm"), self._arrays.column(f"{matrix}.base_norm")
 
     def _of_lists(self, name: str, lens: str, preset: str) -> Array:
-        """(n_heads, E): what an array has of both lists of every head."""
+        """Return the values that an array has for both lists of every head, (n_heads, E)."""
         of_lists: Array = self._arrays.column(name)[:, self._arrays.lens_at(lens), position("preset", preset, PRESETS)]
         return of_lists
 
     def _list_starts(self, lens: str, preset: str, heads: Sequence[int]) -> NDArray[np.int64]:
-        """Where the top lists of pairs begin, counted in entries."""
+        """Return where the top lists of pairs begin, counted in entries."""
         lens_at, preset_at = self._arrays.lens_at(lens), position("preset", preset, PRESETS)
         numbers = (np.array(heads, np.int64) * len(self._stored.lenses) + lens_at) * len(PRESETS) + preset_at
         return numbers * len(ENDS) * self._stored.pairs
@@ -115,7 +117,7 @@ class HeadReader:
     def _first_pairs(
         self, matrix: str, lens: str, preset: str, count: int, heads: Sequence[int]
     ) -> tuple[Array, NDArray[np.int64]]:
-        """Ids (heads, count, 2) of the top lists, and how many of them there are (heads,)."""
+        """Return the ids of the top lists, (heads, count, 2), and how many of them there are (heads,)."""
         count = min(count, self._stored.pairs)
         ids = self._file.rows(f"{matrix}.ids", 2 * self._list_starts(lens, preset, heads), 2 * count)
         counts = self._of_lists(f"{matrix}.count", lens, preset)[heads, 0]

@@ -1,10 +1,9 @@
-"""Hubs, the tokens that stand in an unusual share of all lists, and the lens whose lists read best.
+"""Find hubs, the tokens in an unusual share of all lists, and the lens whose lists read best.
 
 A token is a hub, under a lens, if it stands in more than HUB_FACTOR times as many of the lists (of all vectors, both
 ends) as it would if lists were drawn at random. The lens that reads best is the one with the largest share of readable
 words among the first FIRST_TOKENS tokens of all these lists: whole words (`tokens.whole_words`) that are not hubs of
-that lens. Of equal ones it is the first. A layer that is damaged or missing does not count for either.
-"""
+that lens. Of equal lenses it is the first. A layer that is damaged or missing does not count for either."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -18,13 +17,13 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR
 
-FIRST_TOKENS = 10  # of a list: those that a reader sees at first sight
+FIRST_TOKENS = 10  # tokens of a list that a reader sees at first sight
 
 Counts = NDArray[np.int64]  # (d_vocab,) by token
 
 
 def hubs_of_lists(shards: Sequence[Shard], stored: Stored, lens: str) -> frozenset[int]:
-    """The hubs of a lens over all lists of vectors of these layers."""
+    """Return the hubs of a lens over all lists of vectors of these layers."""
     counts, n_lists = np.zeros(stored.shape.d_vocab, np.int64), 0
     for shard in shards:
         try:
@@ -32,23 +31,23 @@ def hubs_of_lists(shards: Sequence[Shard], stored: Stored, lens: str) -> frozens
         except IndexFault:
             continue
         counts += in_layer
-        n_lists += int(in_layer.sum()) // stored.k  # of a difference, only those of vectors that changed
+        n_lists += int(in_layer.sum()) // stored.k  # in a difference, only lists of vectors that changed count
     return _hubs(counts, n_lists, stored.k)
 
 
 def hubs_among_nearest(ids: Array) -> frozenset[int]:
-    """The hubs of the lists of nearest tokens, ids (d_vocab, nearest)."""
+    """Return the hubs of the lists of nearest tokens, ids (d_vocab, nearest)."""
     d_vocab, nearest = ids.shape
-    known = ids[ids < d_vocab]  # a damaged list may hold others
+    known = ids[ids < d_vocab]  # a damaged list may hold other numbers
     return _hubs(np.bincount(known, minlength=d_vocab), d_vocab, nearest)
 
 
 def lens_that_reads_best(shards: Sequence[Shard], stored: Stored, words: NDArray[np.bool_]) -> str:
-    """By the rule above; `words` (d_vocab,) are the whole words."""
+    """Return the lens that reads best, by the rule above; `words` (d_vocab,) are the whole words."""
     if len(stored.lenses) == 1:
         return stored.lens
     shares = {lens: _readable_share(shards, stored, lens, words) for lens in stored.lenses}
-    return max(shares, key=lambda lens: shares[lens])  # of equal ones the first
+    return max(shares, key=lambda lens: shares[lens])  # of equal lenses the first
 
 
 def _readable_share(shards: Sequence[Shard], stored: Stored, lens: str, words: NDArray[np.bool_]) -> Fraction:
@@ -66,6 +65,6 @@ def _readable_share(shards: Sequence[Shard], stored: Stored, lens: str, words: N
 
 
 def _hubs(counts: Counts, n_lists: int, length: int) -> frozenset[int]:
-    """Tokens by how many of so many lists of this length hold them."""
-    by_chance = n_lists * length  # times d_vocab
+    """Return the tokens that are hubs, from how many of `n_lists` lists of this length hold each."""
+    by_chance = n_lists * length  # expected count times d_vocab
     return frozenset(np.flatnonzero(counts * len(counts) > HUB_FACTOR * by_chance).tolist())

@@ -1,5 +1,5 @@
-"""From a token back to the lists of one layer that hold it, read from the layer's file: `inverted` are the lists of
-vectors, `paired` those of heads' pairs. Over all layers at once: lookup/."""
+"""Find the lists of one layer that hold a token, in the layer's file: `inverted` are the lists of vectors, `paired`
+those of heads' pairs. lookup/ does so over all layers at once."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ class InvertedReader:
         self._file = arrays.file
         self._stored = arrays.stored
         self._shape = arrays.shape
-        self._starts = np.cumsum([0, *map(self._shape.count, self._stored.kinds)])  # of the kinds among all vectors
+        # Where each kind begins among all vectors.
+        self._starts = np.cumsum([0, *map(self._shape.count, self._stored.kinds)])
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
         lens_at, end_at = self._arrays.lens_at(lens), position("end", end, ENDS)
@@ -56,21 +57,23 @@ class InvertedReader:
         return Paired(matrix, head, side, preset, rank, score)
 
     def lists_of_tokens(self, lens: str, end: str) -> NDArray[np.int64]:
-        """(d_vocab,): in how many lists of vectors, of the kinds that count for hubs, each token stands."""
+        """Return in how many lists of vectors, of the kinds that count for hubs, each token stands: (d_vocab,)."""
         return np.diff(self._token_offsets(lens, end)) - self._lists_that_do_not_count(lens, end, self._stored.k)
 
     def lists_by_first_tokens(self, lens: str, count: int) -> NDArray[np.int64]:
-        """(d_vocab,): in how many of the same lists, both ends, each token is among the first `count`."""
+        """Return in how many of the same lists, both ends, each token is among the first `count`: (d_vocab,)."""
         lists = np.zeros(self._shape.d_vocab, np.int64)
         for end in ENDS:
             offsets = self._token_offsets(lens, end)
             among_first = self._file.run("inverted.rank", offsets[0], offsets[-1]) < count
-            up_to = np.concatenate([[0], np.cumsum(among_first)])  # how many there are before an entry
+            # How many entries among the first there are before each entry.
+            up_to = np.concatenate([[0], np.cumsum(among_first)])
             lists += np.diff(up_to[offsets - offsets[0]]) - self._lists_that_do_not_count(lens, end, count)
         return lists
 
     def _lists_that_do_not_count(self, lens: str, end: str, count: int) -> NDArray[np.int64]:
-        """(d_vocab,): in how many lists of other kinds, which are inverted, too, each token is among the first."""
+        """Return in how many lists of other kinds, which are inverted, too, each token is among the first:
+        (d_vocab,)."""
         d_vocab, lists = self._shape.d_vocab, np.zeros(self._shape.d_vocab, np.int64)
         for kind in self._stored.kinds:
             if kind not in self._stored.counted_kinds:
@@ -84,7 +87,7 @@ class InvertedReader:
     def _inverted(
         self, lists: str, names: tuple[str, str], token: int, lens_at: int, end_at: int
     ) -> tuple[Array, Array]:
-        """What two arrays of inverted lists hold of a token."""
+        """Return what two arrays of inverted lists hold of a token."""
         self._arrays.check_range("token", token, self._shape.d_vocab)
         offsets = f"{lists}.offsets"
         at = (lens_at * len(ENDS) + end_at) * (self._shape.d_vocab + 1) + token
@@ -96,7 +99,7 @@ class InvertedReader:
         return one, other
 
     def _token_offsets(self, lens: str, end: str) -> NDArray[np.int64]:
-        """(d_vocab + 1,): where the inverted lists of each token begin."""
+        """Return where the inverted lists of each token begin: (d_vocab + 1,)."""
         at = self._arrays.lens_at(lens), position("end", end, ENDS)
         offsets = self._file.block("inverted.offsets", *at).astype(np.int64)
         if offsets[-1] > self._file.tensors["inverted.rank"].size or np.any(offsets[1:] < offsets[:-1]):
@@ -104,7 +107,7 @@ class InvertedReader:
         return offsets
 
     def _score_at(self, name: str, entries: Array, ids: Array, token: int) -> Array:
-        """Scores at these entries of forward lists, once it is sure that the token stands there."""
+        """Return the scores at these entries of forward lists; raise ShardDamaged unless the token stands there."""
         if np.any(self._file.rows(f"{name}.ids", ids, 1) != token):
             raise self._arrays.damage(
                 f"an inverted list of token {token} points at another token in the lists of {name}"

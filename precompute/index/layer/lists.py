@@ -1,4 +1,4 @@
-"""What a layer's file gives to readers: lists of a vector, of a head's pairs, and where a token is listed."""
+"""Declare what a layer's file gives to readers: lists of a vector, of a head's pairs, and where a token is listed."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class VectorLists:
     ids: Array  # (E, k): both ends
     scores: Floats
     norm: float
-    coherence_top: float  # NaN where too few tokens are left to compare
+    coherence_top: float  # NaN if too few tokens are left to compare
     coherence_bottom: float
 
     @property
@@ -37,18 +37,18 @@ class VectorLists:
 
 
 class Moments(TypedDict):
-    """How the scores of a vector spread over all tokens; None where all scores are equal."""
+    """How the scores of a vector spread over all tokens; a number is None if all scores are equal."""
 
     mean: float | None
     sd: float | None
     skew: float | None
-    kurtosis: float | None  # in excess of 3
+    kurtosis: float | None  # excess kurtosis: 0 for a normal distribution
     z: float | None  # of the first token at the top: (score - mean) / sd
 
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How much the top of one list shares with either end of another: Sim_100, 0 to 1."""
+    """How much the top of one list shares with each end of another: Sim_100, 0 to 1."""
 
     top: float
     bottom: float
@@ -63,7 +63,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """The vectors that list a token, best rank first; `kind` numbers Stored.kinds."""
+    """The vectors that list a token, best rank first; `kind` is an index into Stored.kinds."""
 
     kind: Array
     index: Array
@@ -73,8 +73,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paired:
-    """The head pairs that hold a token, best rank first; `matrix` and `preset` number MATRICES and PRESETS,
-    `side` is 0 where the token is `from` and 1 where it is `to`."""
+    """The head pairs that hold a token, best rank first; `matrix` and `preset` are indexes into MATRICES and PRESETS,
+    `side` is 0 if the token is `from` and 1 if it is `to`."""
 
     matrix: Array
     head: Array

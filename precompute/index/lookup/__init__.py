@@ -1,4 +1,4 @@
-"""Where an index lists a token, or the words of a search, over all layers at once."""
+"""Find where an index lists a token, or the words of a search, over all layers at once."""
 
 from lexiscope.precompute.index.lookup.lookup import look_up_token, look_up_words
 

@@ -1,4 +1,4 @@
-"""Reads small parts of the arrays of all layers at once: the slices of a token, and single entries."""
+"""Read small parts of the arrays of all layers at once: the slices of a token, and single entries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import Array, TensorFile
 from lexiscope.precompute.shape import ENDS
 
-FEW = 256  # entries that are read one by one: to sort them by layers first takes longer
+FEW = 256  # entries that are read one by one, because sorting them by layers would take longer
 
 
 class DamagedLayer(Exception):
-    """A value of this layer cannot be right."""
+    """Raised if a value of this layer cannot be right."""
 
     def __init__(self, layer: int) -> None:
         super().__init__(layer)
@@ -23,7 +23,7 @@ class DamagedLayer(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layers:
-    """The layers that are looked at, and the sizes of their arrays."""
+    """The layers that are searched, and the sizes of their arrays."""
 
     shards: Mapping[int, Shard]
     stored: Stored
@@ -39,18 +39,19 @@ class TokenSlices:
     count: Array
 
     def read(self, name: str, width: int = 1) -> Array:
-        """What an array of rows of this width holds there, slice after slice."""
+        """Return what an array of rows of this width holds in the slices, one after the other."""
         dtype = self.bounds[0][0].tensors[name].dtype if self.bounds else np.dtype(np.uint8)
         data = [file.read(name, width * first, width * last) for file, first, last in self.bounds]
         return np.frombuffer(b"".join(data), dtype)
 
     def numbers(self) -> Array:
-        """The number of its slice for every entry that is read."""
+        """Return for every entry the number of its slice."""
         return np.repeat(np.arange(len(self.count), dtype=np.uint16), self.count)
 
 
 def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlices:
-    """Slices of the lists called `inverted` or `paired`; DamagedLayer where they would be outside of their array."""
+    """Return the slices of the lists called `inverted` or `paired`; raise DamagedLayer if they would be outside of
+    their array."""
     files = [shard.file for shard in layers.shards.values()]
     starts = [(lens * len(ENDS) + end) * (layers.stored.shape.d_vocab + 1) + token for end in range(len(ENDS))]
     data = b"".join([file.read(f"{lists}.offsets", at, at + 2) for at in starts for file in files])
@@ -66,10 +67,10 @@ def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlic
 def read_entries(
     layers: Layers, names: Sequence[str], which: Array, layer: Array, starts: Array, width: int = 1
 ) -> Array:
-    """`width` entries from each of `starts` on, each in one of these arrays (`which`) of one layer, counted as in the
-    file.
+    """Read `width` entries from each of `starts` on, counted as in the file; `which` tells the array, and `layer` the
+    layer, of each.
 
-    The arrays are of one type; (n,) for a width of 1, else (n, width)."""
+    The arrays are of one type; the result is (n,) for a width of 1, else (n, width)."""
     files = {number: shard.file for number, shard in layers.shards.items()}
     dtype = next((file.tensors[names[0]].dtype for file in files.values()), np.dtype(np.uint8))
     rows = np.empty((len(starts), width), dtype)
@@ -88,6 +89,6 @@ def read_entries(
 
 
 def check(right: Array, layer: Array) -> None:
-    """DamagedLayer with the layer of the first entry that is not right."""
+    """Raise DamagedLayer with the layer of the first entry that is not right."""
     for wrong in np.flatnonzero(~right)[:1]:
         raise DamagedLayer(int(layer[wrong]))

@@ -1,4 +1,4 @@
-"""Finds a token, or the words of a search, in the lists of all layers that are ready and whole."""
+"""Find a token, or the words of a search, in the lists of all layers that are ready and whole."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from lexiscope.precompute.shape import MATRICES, PRESETS
 
 T = TypeVar("T")
 
-EVERYTHING, NOTHING = slice(0, None), slice(0, 0)  # of the entries that were found
+EVERYTHING, NOTHING = slice(0, None), slice(0, 0)  # parts of the entries that were found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenLookup:
     vectors: dict[tuple[str, str], VectorListings]  # by kind and end
     pairs: PairListings
-    missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
+    missing: tuple[int, ...]  # layers that are not built or damaged, and may list the token, too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,13 +43,12 @@ def look_up_token(
     pair_part: slice = EVERYTHING,
     first: int = 0,
 ) -> TokenLookup:
-    """The vectors of these kinds that list a token, and the head pairs of these matrices that hold it; of kinds and
-    matrices that are not stored, none.
+    """Find the vectors of these kinds that list a token, and the head pairs of these matrices that hold it; kinds and
+    matrices that are not stored give none.
 
-    Of each kind and end, and of each matrix, only one part is read: the order is rank, then |score| falling. `first` is
-    how many of the first tokens come with each list of a vector.
-    """
-    index.tokens.raw(token)  # NotFound if there is no such token
+    Only one part of each kind and end, and of each matrix, is read: the order is rank, then |score| falling. `first` is
+    how many of the first tokens come with each list of a vector."""
+    index.tokens.raw(token)  # raises NotFound if there is no such token
     kinds, matrices = _stored(index, kinds, matrices)
     lens_at, preset_at = position("lens", lens, index.stored.lenses), position("preset", preset, PRESETS)
 
@@ -71,11 +70,10 @@ def look_up_words(
     pair_part: slice = EVERYTHING,
     first: int = 0,
 ) -> WordsLookup:
-    """The vectors that list every word, and the head pairs that hold the one word, or the two at different sides.
+    """Find the vectors that list every word, and the head pairs that hold the one word, or the two at different sides.
 
-    A word is the tokens that stand for it. Of more than two words, and of a word without tokens, there are no pairs.
-    `first` is how many of the first tokens come with each list of a vector.
-    """
+    A word is given as the tokens that stand for it. More than two words, or a word without tokens, give no pairs.
+    `first` is how many of the first tokens come with each list of a vector."""
     lens_at = position("lens", lens, index.stored.lenses)
     kinds, matrices = _stored(index, kinds, matrices)
     known = bool(words) and all(words)
@@ -90,10 +88,10 @@ def look_up_words(
 
 
 def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int, ...]]:
-    """What `look` finds in the layers that are ready and whole, and the numbers of the other layers.
+    """Return what `look` finds in the layers that are ready and whole, and the numbers of the other layers.
 
-    A layer that turns out to be damaged, or whose file goes away meanwhile, is left out and the rest looked at again.
-    """
+    If a layer turns out to be damaged, or its file disappears meanwhile, it is left out and the rest is searched
+    again."""
     shards: dict[int, Shard] = {}
     for layer in index.layers:
         if _is_readable(index, layer):
@@ -114,7 +112,7 @@ def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int
 
 
 def _stored(index: Index, kinds: Collection[str], matrices: Collection[str]) -> tuple[list[str], list[str]]:
-    """Those of the kinds and matrices that the index has."""
+    """Return those of the kinds and matrices that the index has."""
     stored = index.stored
     return [kind for kind in kinds if kind in stored.kinds], [name for name in matrices if name in stored.matrices]
 

@@ -1,4 +1,4 @@
-"""The head pairs that hold a token, or the words of a search, over all layers at once, best rank first.
+"""Find the head pairs that hold a token, or the words of a search, over all layers at once, best rank first.
 Shard.paired does the same for one layer, and says what is wrong with a damaged one."""
 
 from collections.abc import Collection, Sequence
@@ -16,12 +16,12 @@ from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 class PairListings:
     """Head pairs that hold a token, as columns; a pair of the token with itself is there once."""
 
-    totals: dict[str, int]  # by matrix; the columns hold a part of each
-    matrix: Array  # numbers MATRICES
+    totals: dict[str, int]  # how many there are by matrix; the columns hold a part of each
+    matrix: Array  # index into MATRICES
     layer: Array
     head: Array
-    side: Array  # 0 where the token is `from`, 1 where it is `to`
-    end: Array  # numbers ENDS
+    side: Array  # 0 if the token is `from`, 1 if it is `to`
+    end: Array  # index into ENDS
     rank: Array  # from 0
     score: Array
     other: Array  # the token at the other side
@@ -35,7 +35,7 @@ class PairMatches:
     layer: Array
     matrix: Array
     head: Array
-    preset: Array  # numbers PRESETS
+    preset: Array  # index into PRESETS
     end: Array
     rank: Array  # from 0
     ids: Array  # (n, 2): from, to
@@ -44,7 +44,7 @@ class PairMatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Slots:
-    """A slot is where a pair stands, so a pair stands in one for each preset that has it."""
+    """Places of pairs in lists: a pair has one slot for each preset that has it."""
 
     layer: Array  # (n,)
     matrix: Array
@@ -64,7 +64,7 @@ class _Slots:
 def pair_listings(
     layers: Layers, token: int, lens: int, preset: int, matrices: Collection[str], part: slice
 ) -> PairListings:
-    """Matrix after matrix, a part of each in the order: rank, |score| falling, layer, head, side, end."""
+    """Find a part of the pairs of each matrix, in the order: rank, |score| falling, layer, head, side, end."""
     wanted = [matrix in matrices for matrix in MATRICES]
     if not any(wanted):
         return PairListings({}, *(np.empty(0, np.int64) for _ in range(8)))
@@ -83,7 +83,8 @@ def pair_listings(
 def pair_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: Collection[str], part: slice
 ) -> PairMatches:
-    """Pairs that match one or two words, in the order: rank, |score| falling, the upper layer, then where it stands."""
+    """Find pairs that match one or two words, in the order: rank, |score| falling, the upper layer, then the place in
+    it."""
     if not matrices:
         none = np.empty(0, np.int64)
         return PairMatches(0, none, none, none, none, none, none, none.reshape(0, 2), none)
@@ -101,8 +102,8 @@ def pair_matches(
 
 
 def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> tuple[_Slots, Array]:
-    """Pairs that hold a token, of one preset or of all: end after end, layer after layer, best rank first; and the
-    side it stands at. A pair of the token with itself is there twice, once for each side."""
+    """Return the slots of pairs that hold a token, of one preset or of all: end after end, layer after layer, best rank
+    first; and the side of the token. A pair of the token with itself is there twice, once for each side."""
     where = token_slices(layers, token, lens, "paired")
     slot = where.read("paired.place", 4).reshape(-1, 4)  # head, matrix, preset, side
     rank, number = where.read("paired.rank"), where.numbers()
@@ -118,7 +119,7 @@ def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> 
 
 
 def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
-    """The ids (n, 2) and the scores (n,) of the pairs that stand there."""
+    """Return the ids (n, 2) and the scores (n,) of the pairs in these slots."""
     head = slots.head.astype(np.int64)
     a_list = ((head * len(layers.stored.lenses) + lens) * len(PRESETS) + slots.preset) * len(ENDS) + slots.end
     entry = a_list * layers.stored.pairs + slots.rank
@@ -135,7 +136,7 @@ def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
 
 
 def _counts(layers: Layers, lens: int, slots: _Slots) -> Array:
-    """(n,): how many pairs the lists of these slots have."""
+    """Return how many pairs the lists of these slots have: (n,)."""
     if not len(slots.rank):
         return np.empty(0, np.uint32)
     counts = np.stack(
@@ -147,19 +148,21 @@ def _counts(layers: Layers, lens: int, slots: _Slots) -> Array:
 
 
 def _without_own_mirror(slots: _Slots, side: Array) -> tuple[_Slots, Array]:
-    """A pair of the token with itself is listed under both sides, one after the other: the first stays."""
+    """Drop one of the two slots of a pair of the token with itself, which stand one after the other: the first
+    stays."""
     again = np.flatnonzero(side[1:]) + 1
-    for column in (slots.head, slots.rank, slots.matrix, slots.preset, slots.end, slots.layer):  # most differ at once
+    # Most pairs differ in the first columns.
+    for column in (slots.head, slots.rank, slots.matrix, slots.preset, slots.end, slots.layer):
         again = again[column[again] == column[again - 1]]
     kept = np.delete(np.arange(len(side)), again)
     return slots.at(kept), side[kept]
 
 
 def _common_slots(layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: list[int]) -> _Slots:
-    """The slots that hold the word, or the words at different sides."""
+    """Return the slots that hold the word, or the words at different sides."""
     shape = layers.stored.shape
     sizes = (shape.n_layers, len(MATRICES), shape.n_heads, len(PRESETS), len(ENDS), layers.stored.pairs)
-    by_side: list[list[Array]] = []  # of each word, the slots that hold it at the first side and at the second
+    by_side: list[list[Array]] = []  # for each word, the slots that hold it at the first side and at the second
     for word in words:
         of_sides: list[list[Array]] = [[np.empty(0, np.int64)], [np.empty(0, np.int64)]]
         for token in word:
@@ -183,7 +186,8 @@ def _common_slots(layers: Layers, words: Sequence[Sequence[int]], lens: int, mat
 
 
 def _best_presets(slots: _Slots, ids: Array) -> Array:
-    """A pair of a head's matrix and end stands in the lists of several presets: the slots where its rank is best."""
+    """Return the slots in which a pair's rank is best: a pair of a head's matrix and end may stand in the lists of
+    several presets."""
     layer, matrix, head, preset, end, rank = slots.columns
     identity = (layer, matrix, head, end, *ids.T)
     keys = np.ravel_multi_index(identity, [int(column.max(initial=0)) + 1 for column in identity])
@@ -193,14 +197,14 @@ def _best_presets(slots: _Slots, ids: Array) -> Array:
 
 
 def _may_be_among_first(ranks: Array, count: int | None) -> Array:
-    """All up to the rank that the last of the first `count` has."""
+    """Return which entries may be among the first `count`: all up to the rank of the last of these."""
     if count is None or count >= len(ranks):
         return np.arange(len(ranks))
     return np.flatnonzero(ranks <= np.partition(ranks, count - 1)[count - 1]) if count else np.arange(0)
 
 
 def _check_words(slots: _Slots, ids: Array, words: Sequence[Sequence[int]]) -> None:
-    """DamagedLayer unless the pairs do hold the words."""
+    """Raise DamagedLayer unless the pairs do hold the words."""
     holds = [np.isin(ids, [*word]) for word in words]  # (n, 2) each
     if len(words) == 1:
         check(np.any(holds[0], axis=1), slots.layer)

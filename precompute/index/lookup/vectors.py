@@ -1,5 +1,5 @@
-"""The vectors that list a token, or a token of every word, over all layers at once, best rank first.
-Shard.listed does the same for one layer, and says what is wrong with a damaged one."""
+"""Find the vectors that list a token, or a token of every word, over all layers at once, best rank first. Shard.listed
+does the same for one layer, and says what is wrong with a damaged one."""
 
 import itertools
 from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ class VectorListings:
 
     total: int  # how many there are; the columns hold a part of them
     layer: Array
-    index: Array  # of the vector within its kind
+    index: Array  # number of the vector within its kind
     rank: Array  # from 0
     score: Array
     first: Array  # (n, first): the first tokens of its list
@@ -35,11 +35,11 @@ class VectorMatches:
 
     total: int
     layer: Array
-    kind: Array  # numbers Stored.kinds
+    kind: Array  # index into Stored.kinds
     index: Array
     end: Array
-    ranks: Array  # (n, words): the best of each word, from 0
-    tokens: Array  # (n, words): the token that has it
+    ranks: Array  # (n, words): the best rank of each word, from 0
+    tokens: Array  # (n, words): the token that has this rank
     first: Array  # (n, first): the first tokens of its list
 
 
@@ -59,8 +59,8 @@ class _Entries:
 def vector_listings(
     layers: Layers, token: int, lens: int, kinds: Collection[str], part: slice, first: int = 0
 ) -> dict[tuple[str, str], VectorListings]:
-    """Listings by kind and end, a part of each in the order: rank, |score| falling, layer, index; and of the list that
-    holds each, the first tokens."""
+    """Find listings by kind and end, a part of each in the order: rank, |score| falling, layer, index; and the first
+    tokens of the list that holds each."""
     stored = layers.stored
     entries = _entries(layers, token, lens)
     lists = _kinds(stored)[0][entries.vector] * len(ENDS) + entries.end
@@ -87,15 +87,15 @@ def vector_listings(
 def vector_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str], part: slice, first: int = 0
 ) -> VectorMatches:
-    """Vectors that match, in the order: sum of the best ranks, the upper layer, kind, index, end; and of the list that
-    matches, the first tokens."""
+    """Find vectors that match, in the order: sum of the best ranks, the upper layer, kind, index, end; and the first
+    tokens of the list that matches."""
     keys, ranks, tokens = _common_lists(layers, words, lens, kinds)
     which, vector = np.divmod(keys, layers.stored.n_vectors)
     end, nth = np.divmod(which, max(1, len(layers.shards)))
     layer = np.array([*layers.shards], np.int64)[nth]
     order = np.lexsort((end, vector, -layer, ranks.sum(axis=1)))[part]
     layer, vector, end, ranks, tokens = layer[order], vector[order], end[order], ranks[order], tokens[order]
-    for rank, token in zip(ranks.T, tokens.T, strict=True):  # of each word
+    for rank, token in zip(ranks.T, tokens.T, strict=True):  # one of each word
         _check_listed(layers, lens, _Entries(layer, end, vector, rank), token)
     kind, index = _split(layers.stored, vector)
     first_ids = _first_ids(layers, lens, _Entries(layer, end, vector, np.zeros_like(layer)), first)
@@ -105,7 +105,8 @@ def vector_matches(
 def _common_lists(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str]
 ) -> tuple[Array, Array, Array]:
-    """The lists that hold all words, numbered by end, layer and vector; of each word its best rank, and whose."""
+    """Return the lists that hold all words, numbered by end, layer and vector; and for each word its best rank in each
+    list, and the token that has it."""
     of_kinds = np.isin(_kinds(layers.stored)[0], [layers.stored.kinds.index(kind) for kind in kinds])
     keys = np.empty(0, np.int64)
     ranks, tokens = (np.empty((0, len(words)), np.uint32) for _ in range(2))
@@ -124,7 +125,7 @@ def _common_lists(
 
 
 def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, Array]:
-    """The best rank that a token of the word has in every list, and that token."""
+    """Return the best rank that a token of the word has in every list, and that token."""
     n_layers, in_layer = len(layers.shards), layers.stored.n_vectors
     nth = np.zeros(layers.stored.shape.n_layers, np.int64)
     nth[[*layers.shards]] = np.arange(n_layers)
@@ -140,7 +141,7 @@ def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, 
 
 
 def _entries(layers: Layers, token: int, lens: int) -> _Entries:
-    """Every entry of a token in the lists of one lens: end after end, layer after layer, best rank first."""
+    """Return every entry of a token in the lists of one lens: end after end, layer after layer, best rank first."""
     where = token_slices(layers, token, lens, "inverted")
     vector, rank, number = where.read("inverted.vector"), where.read("inverted.rank"), where.numbers()
     layer = where.layer[number]
@@ -151,27 +152,27 @@ def _entries(layers: Layers, token: int, lens: int) -> _Entries:
 
 @cache
 def _kinds(stored: Stored) -> tuple[Array, Array]:
-    """The kind of every vector of a layer, by its number in Stored.kinds, and where each kind begins."""
+    """Return the kind of every vector of a layer, by its number in Stored.kinds, and where each kind begins."""
     counts = [stored.shape.count(kind) for kind in stored.kinds]
     return np.repeat(np.arange(len(counts), dtype=np.uint8), counts), np.cumsum([0, *counts])
 
 
 def _split(stored: Stored, vector: Array) -> tuple[Array, Array]:
-    """The kind of each vector, and its number within the kind."""
+    """Return the kind of each vector, and its number within the kind."""
     of_vector, starts = _kinds(stored)
     kind = of_vector[vector]
     return kind, vector - starts[kind]
 
 
 def _stored(layers: Layers, lens: int, name: str, entries: _Entries) -> Array:
-    """What `{kind}.{name}` holds at these entries."""
+    """Return what `{kind}.{name}` holds at these entries."""
     kind, lists = _lists(layers.stored, lens, entries)
     position = lists * layers.stored.k + entries.rank
     return read_entries(layers, [f"{kind}.{name}" for kind in layers.stored.kinds], kind, entries.layer, position)
 
 
 def _first_ids(layers: Layers, lens: int, entries: _Entries, first: int) -> Array:
-    """(n, first): the first tokens of the lists that these entries are in."""
+    """Return the first tokens of the lists that these entries are in: (n, first)."""
     if not (first := min(first, layers.stored.k)):
         return np.empty((len(entries.layer), 0), np.uint32)
     kind, lists = _lists(layers.stored, lens, entries)
@@ -183,11 +184,11 @@ def _first_ids(layers: Layers, lens: int, entries: _Entries, first: int) -> Arra
 
 
 def _lists(stored: Stored, lens: int, entries: _Entries) -> tuple[Array, Array]:
-    """The kind of each entry, and the number of its list among those of that kind."""
+    """Return the kind of each entry, and the number of its list among those of that kind."""
     kind, index = _split(stored, entries.vector)
     return kind, (index * len(stored.lenses) + lens) * len(ENDS) + entries.end
 
 
 def _check_listed(layers: Layers, lens: int, entries: _Entries, token: int | Array) -> None:
-    """DamagedLayer unless the token, or each one's own, does stand there."""
+    """Raise DamagedLayer unless the token, or each entry's own token, does stand there."""
     check(_stored(layers, lens, "ids", entries) == token, entries.layer)
