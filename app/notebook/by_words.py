@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.view import visible
-from lexiscope.app.notebook import arguments
+from lexiscope.app.notebook.arguments import AskedLens
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import Shown
-from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
-from lexiscope.app.pages.token import TokenView
+from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.shape import Preset
 
@@ -40,11 +40,8 @@ class Token(Shown):
         hide_hubs: bool = False,
     ) -> Places:  # fmt: skip
         """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""
-        of_lens, of_preset = arguments.lens(lens), arguments.preset(preset) or "all"
-        of_kind = arguments.kind_of_place(kind)
-        return Places(
-            self.source.places(self.id, of_lens, of_preset, of_kind, arguments.count("page", page), hide_hubs)
-        )
+        at = TokenAt(token=self.id)
+        return Places(self.source.get(TOKEN, at, hide_hubs, lens=lens, preset=preset, kind=kind, page=page))
 
     def _title(self) -> str:
         return f"token {self.id} {visible(self.text)} of {self.source.name}"

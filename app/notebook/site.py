@@ -8,13 +8,14 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from lexiscope.app.library.library import ModelCard
 from lexiscope.app.notebook.errors import Unreachable
-from lexiscope.app.notebook.read_view import read_view
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, TooLarge
+from lexiscope.precompute.live.wire.fields import adapter
 from lexiscope.precompute.plain_text import file_size, plain
 
 if TYPE_CHECKING:
@@ -64,14 +65,14 @@ class Site:
         self._lock = threading.Lock()
 
     def get(self, view: type[V], path: str, query: dict[str, Any], live: bool = False) -> V:
-        """`live`: a worker computes it, which may have to load its model first."""
+        """Read the view of a page. `live`: a worker computes it, which may have to load its model first."""
         given = {name: value for name, value in query.items() if value is not None}
         address = f"{self.origin}{path}.json" + (f"?{urlencode(given)}" if given else "")
         deadline = time.monotonic() + LOADING_SECONDS
         while True:
             status, content, retry_after = self._ask(address)
             if status == 200:
-                return read_view(view, content, address.partition("?")[0])
+                return _read_view(view, content, address.partition("?")[0])
             if not (live and status == 503 and retry_after and time.monotonic() < deadline):
                 raise _error(status, content, address.partition("?")[0], retry_after, live)
             time.sleep(min(PAUSE_SECONDS, retry_after))
@@ -116,6 +117,21 @@ class Site:
             if time.monotonic() > deadline:
                 raise Unreachable(f"{self.origin} does not end its answer within {SECONDS:.0f} s. Is the server busy?")
         return bytes(content)
+
+
+def _read_view(view: type[V], content: bytes, address: str) -> V:
+    """Read a view from its JSON, which is without what only people see: that has its default. Unreachable if this is
+    no such page: another program answers, or a version that says something else."""
+    try:
+        read: V = adapter(view).validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = plain(".".join(map(str, first["loc"]))[:200])
+        raise Unreachable(
+            f"{address} answers with something else than this version of Lexiscope expects ({where or 'it'}: "
+            f"{plain(first['msg'])}). Is the server of the same version?"
+        ) from None
+    return read
 
 
 def _seconds(retry_after: str) -> int:
