@@ -61,7 +61,7 @@ class Search(Page[SearchView]):
         return f"search {self.view.q!r} in {self.view.model}: {found}, lens {self.view.lens}"
 
     def _notes(self) -> Sequence[str]:
-        """What was named, or else which words are no tokens: they match nothing."""
+        """Say what was named, or else which words are no tokens and so match nothing."""
         if self.view.jump:
             return (_named_by(self.view.jump), *_missing(self.view.missing))
         unknown = [visible(word.surface) for word in self.view.words if not word.tokens]
@@ -97,7 +97,7 @@ class Seeds(Page[SeedsView]):
 
 
 def _named_by(address: str) -> str:
-    """What to ask for a page of the site that a search names."""
+    """Say what to call for the page of the site that a search names."""
     match address.partition("?")[0].split("/")[2:]:
         case ["ff", layer, neuron]:
             return f"This is neuron L{layer}N{neuron}: model.neuron({layer}, {neuron})"

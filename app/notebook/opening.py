@@ -105,25 +105,25 @@ def run(model: Model | str, *arguments: Any, **named: Any) -> Run:
 
 
 def data_folder(data: NameOrPath | None) -> Path:
-    """The one that is given, else LEXISCOPE_DATA of the environment, else ./data, as for commands."""
+    """Return the folder that is given, else LEXISCOPE_DATA of the environment, else ./data, as commands do."""
     return Path(data if data is not None else os.environ.get("LEXISCOPE_DATA") or "data").expanduser()
 
 
 def _as_text(asked: NameOrPath, wanted: str) -> str:
-    """As text; BadRequest of what is neither a text nor a path."""
+    """Return the text or path as text; BadRequest for anything else."""
     if not isinstance(asked, str | os.PathLike) or not isinstance(text := os.fspath(asked), str) or not text:
         raise BadRequest(f"{asked!r:.100}: give {wanted}")
     return text
 
 
 def _check_scheme(asked: str) -> None:
-    """BadRequest of a server's address that does not say that it is one."""
+    """Raise BadRequest for a server's address without its scheme."""
     if _HOST_AND_PORT.fullmatch(asked) and not Path(asked).exists():
         raise BadRequest(f"{asked!r}: write http://{asked} for a model on a server")
 
 
 def _there(address: str) -> There:
-    """NotFound where the server does not have the model, or none is named."""
+    """Return the model at an address; NotFound if the server does not have it, or the address names none."""
     origin, name = split_address(address)
     site = Site(origin)
     names = [card.model for card in site.models()]

@@ -105,6 +105,6 @@ def run_model(source: Source, text: str, panels: Any, arguments: Mapping[str, An
 
 
 def _columns(view: PromptView, of: Sequence[Table]) -> frames.FrameColumns:
-    """The columns of tables for programs."""
+    """Return the columns of tables for programs."""
     names, rows = table_rows(of, about(view))
     return frames.rows_as_columns(names, list(rows))

@@ -1,4 +1,4 @@
-"""Asks a server for the JSON of its pages: in bounded memory and time, whoever answers, or Unreachable says what is
+"""Ask a server for the JSON of its pages. Memory and time are bounded whatever answers; Unreachable says what is
 wrong."""
 
 import json
@@ -37,7 +37,7 @@ def is_address(text: str) -> bool:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """The site, and the model that is named after it or ""; BadRequest for what is neither."""
+    """Return the site, and the model that is named after it or ""; BadRequest for any other address."""
     try:
         parts = urlsplit(address)
     except ValueError:  # of brackets that do not hold an address
@@ -57,7 +57,7 @@ class _Models(TypedDict):
 
 
 class Site:
-    """Asks a server for JSON. One connection is kept, for any number of threads."""
+    """A server that is asked for JSON. One client is kept, for any number of threads."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -105,7 +105,7 @@ class Site:
         raise Unreachable(f"{self.origin} redirects more than {REDIRECTS} times: check the address")
 
     def _content(self, answer: "httpx2.Response") -> bytes:
-        """Unreachable of more than any page has, or of what is packed: it may unpack to anything."""
+        """Read the body. Unreachable if it is longer than any page, or compressed, since it may unpack to anything."""
         if answer.headers.get("content-encoding", "identity").lower() != "identity":
             raise Unreachable(f"{self.origin} packs its answer, which was asked for as it is: check the address")
         deadline = time.monotonic() + SECONDS
@@ -135,13 +135,13 @@ def _read_view(view: type[V], content: bytes, address: str) -> V:
 
 
 def _seconds(retry_after: str) -> int:
-    """Of a Retry-After; 0 where there is none, and never more than anybody waits."""
+    """Read a Retry-After: 0 if there is none, and at most MOST_RETRY_SECONDS."""
     digits = retry_after if retry_after.isascii() and retry_after.isdecimal() else "0"
     return min(int(digits[:9]), MOST_RETRY_SECONDS)
 
 
 def _error(status: int, content: bytes, address: str, retry_after: int, live: bool) -> LexiscopeError:
-    """What the server says is wrong, as the error that it is here."""
+    """Turn what the server says is wrong into the error that an index here would raise."""
     try:
         detail = plain(str(json.loads(content)["error"]["detail"])[:LONGEST_DETAIL])
     except (ValueError, KeyError, TypeError, RecursionError):  # the last of brackets within brackets

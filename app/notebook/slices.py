@@ -80,7 +80,7 @@ class Lists(Shown):
         )
 
     def _tables(self) -> list[Table]:
-        """The first rows of the first layer."""
+        """Return the first rows of the first layer."""
         few = replace(self, k=min(self.k or FIRST_ROWS, FIRST_ROWS))
         columns = self.source.read(lambda index: few._columns_of(index, self.layers[0], self.names[0]))
         rows = [
@@ -108,7 +108,7 @@ def vector_lists(
     end: str | None,
     k: int | None,
 ) -> Lists:
-    """Of these kinds, all of which must be stored."""
+    """Return the lists of vectors of these kinds, all of which must be stored."""
     index = source.read(lambda index: index)
     names = tuple(dict.fromkeys(kinds))
     for name in names:
@@ -155,7 +155,8 @@ def _lists(
 
 
 def _layers(index: Index, asked: tuple[int, ...] | None) -> tuple[int, ...]:
-    """All that are ready, where none are named; a damaged one is an error, since a frame must be whole."""
+    """Return the layers to read: all that are ready unless some are named. A damaged one is an error, since a frame
+    must be whole."""
     for fault in index.faults.values() if asked is None else ():
         raise type(fault)(str(fault))
     layers = index.layers if asked is None else asked
