@@ -1,45 +1,60 @@
-"""What people give as arguments, checked before a source is asked: BadRequest names the argument, whether an index or
+"""What people give as arguments, checked before anything is asked: BadRequest names the argument, whether an index or
 a server would answer."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index as as_int  # of numpy, too, as frames have them
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
-from lexiscope.app.notebook.source import AskedLens
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.wire.asks import PromptArguments
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.live.wire.grammar import parse_terms
-from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS, SIDES, Preset
+from lexiscope.precompute.shape import SIDES
 
 T = TypeVar("T")
-ListLens: TypeAlias = Lens | Literal["both"] | None
+AskedLens: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
 
 LARGEST = 10**9 - 1  # far above what any model has, and what an address of the site can say
 _ADDED_UP = re.compile(r'(?:^|\s)[+\-−]|[*×·,"]')  # signs between words, weights, or quotes
 
 
+def checked_fields(taker: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are given (None is not), each checked by what its field holds. A field by itself would
+    also take what an address says: True or "5" for a number."""
+    fields = taker.model_fields
+    return {name: _checked(name, value, fields[name]) for name, value in values.items() if value is not None}
+
+
+def _checked(name: str, value: Any, field: FieldInfo) -> Any:
+    holds: Any = field.annotation
+    if get_origin(holds) in (Union, UnionType):
+        holds = next(each for each in get_args(holds) if each is not NoneType)
+    if get_origin(holds) is Literal:
+        return one_of(name, value, get_args(holds))
+    if get_origin(holds) is tuple:
+        return texts(name, value)
+    if holds is int:
+        return _whole(name, value, next(limit.ge for limit in field.metadata if hasattr(limit, "ge")))
+    # A text, or a token by its text or its id.
+    return text(name, value) if holds is str or isinstance(value, str) else str(at(name, value))
+
+
 def at(name: str, value: Any) -> int:
-    """A number that counts from 0: of a layer, a neuron, a token, a position."""
+    """Check a number that counts from 0: of a layer, a neuron, a token."""
     return _whole(name, value, 0)
 
 
-def at_or_none(name: str, value: Any) -> int | None:
-    return None if value is None else at(name, value)
-
-
 def count(name: str, value: Any) -> int:
-    """How many entries, or which page."""
+    """Check how many entries are asked for."""
     return _whole(name, value, 1)
 
 
-def count_or_none(name: str, value: Any) -> int | None:
-    return None if value is None else count(name, value)
-
-
 def layers(value: Any) -> tuple[int, ...] | None:
-    """One, several, or None for all."""
+    """Check layers: one, several, or None for all."""
     if value is None:
         return None
     if isinstance(value, str | slice):
@@ -48,26 +63,10 @@ def layers(value: Any) -> tuple[int, ...] | None:
 
 
 def one_of(name: str, value: T, known: Sequence[Any]) -> T:
-    """One of the known names, or None."""
+    """Check that this is one of the known names, or None."""
     if value is not None and value not in known:
         raise BadRequest(f"{name} = {value!r:.100}: there are {', '.join(known)}")
     return value
-
-
-def lens(value: AskedLens) -> AskedLens:
-    return one_of("lens", value, LENSES)
-
-
-def list_lens(value: ListLens) -> ListLens:
-    return one_of("lens", value, (*LENSES, "both"))
-
-
-def preset(value: Preset | None) -> Preset | None:
-    return one_of("preset", value, PRESETS)
-
-
-def kind_of_place(value: str | None) -> str | None:
-    return one_of("kind", value, (*SIDES, *MATRICES))
 
 
 def text(name: str, value: Any) -> str:
@@ -81,14 +80,14 @@ def text(name: str, value: Any) -> str:
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
-    """One text, or several."""
+    """Return one text, or several, as a tuple."""
     if not isinstance(value, str) and not isinstance(value, Iterable):
         raise BadRequest(f"{name} = {value!r:.100}: give a text, or a list of texts")
     return tuple(text(name, each) for each in ([value] if isinstance(value, str) else value))
 
 
 def search_words(values: Sequence[Any]) -> str:
-    """One as people type it; of several, each stays together."""
+    """Write a search: one text as people type it; of several, each stays together."""
     words = _words(values)
     if len(words) == 1:
         return words[0]
@@ -96,7 +95,7 @@ def search_words(values: Sequence[Any]) -> str:
 
 
 def seed_words(values: Sequence[Any]) -> str:
-    """The same, but words that are added up, as in `king - man`, do not stay together."""
+    """Write seed words like a search, but words that are added up, as in `king - man`, do not stay together."""
     words = _words(values)
     if len(words) > 1:
         words = tuple(f'"{word}"' if " " in word.strip() and not _ADDED_UP.search(word) else word for word in words)
@@ -115,33 +114,8 @@ def seed_kinds(value: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(kind for kind in SIDES if kind in named)
 
 
-def token_or_none(name: str, value: Any) -> str | None:
-    """A word, or a token by its id, as a run takes it."""
-    return value if value is None else text(name, value) if isinstance(value, str) else str(at(name, value))
-
-
-def of_run(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a run that were given, each checked by what its field holds."""
-    fields = PromptArguments.model_fields
-    for name in values:
-        if name not in fields or name in ("text", "panel"):
-            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
-    checked = {name: _of_field(name, value, fields[name].annotation) for name, value in values.items()}
-    return {name: value for name, value in checked.items() if value is not None}
-
-
-def _of_field(name: str, value: Any, holds: Any) -> Any:
-    if get_origin(holds) is Literal:
-        return one_of(name, value, get_args(holds))
-    if get_origin(holds) is tuple:
-        return texts(name, value)
-    if holds is int:
-        return count(name, value)
-    return at_or_none(name, value) if holds == int | None else token_or_none(name, value)
-
-
 def _words(values: Sequence[Any]) -> tuple[str, ...]:
-    """Of a call with several, or with one list of them."""
+    """Return the words of a call, which has several arguments or one list."""
     several = values[0] if len(values) == 1 else values
     if words := tuple(word for word in texts("words", several) if word):
         return words

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.view import visible
-from lexiscope.app.notebook import arguments
+from lexiscope.app.notebook.arguments import AskedLens
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import Shown
-from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
-from lexiscope.app.pages.token import TokenView
+from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.shape import Preset
 
@@ -40,11 +40,8 @@ class Token(Shown):
         hide_hubs: bool = False,
     ) -> Places:  # fmt: skip
         """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""
-        of_lens, of_preset = arguments.lens(lens), arguments.preset(preset) or "all"
-        of_kind = arguments.kind_of_place(kind)
-        return Places(
-            self.source.places(self.id, of_lens, of_preset, of_kind, arguments.count("page", page), hide_hubs)
-        )
+        at = TokenAt(token=self.id)
+        return Places(self.source.get(TOKEN, at, hide_hubs, lens=lens, preset=preset, kind=kind, page=page))
 
     def _title(self) -> str:
         return f"token {self.id} {visible(self.text)} of {self.source.name}"
@@ -64,7 +61,7 @@ class Search(Page[SearchView]):
         return f"search {self.view.q!r} in {self.view.model}: {found}, lens {self.view.lens}"
 
     def _notes(self) -> Sequence[str]:
-        """What was named, or else which words are no tokens: they match nothing."""
+        """Say what was named, or else which words are no tokens and so match nothing."""
         if self.view.jump:
             return (_named_by(self.view.jump), *_missing(self.view.missing))
         unknown = [visible(word.surface) for word in self.view.words if not word.tokens]
@@ -100,7 +97,7 @@ class Seeds(Page[SeedsView]):
 
 
 def _named_by(address: str) -> str:
-    """What to ask for a page of the site that a search names."""
+    """Say what to call for the page of the site that a search names."""
     match address.partition("?")[0].split("/")[2:]:
         case ["ff", layer, neuron]:
             return f"This is neuron L{layer}N{neuron}: model.neuron({layer}, {neuron})"

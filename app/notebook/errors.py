@@ -25,7 +25,7 @@ class NeedsPackage(LexiscopeError):
 
 
 def no_such_text(text: str, model: str) -> NotFound:
-    """Of a token that is asked for by its very text."""
+    """Return the error for a token that is asked for by its very text."""
     return NotFound(
         f"no token of {model} is exactly {text[:100]!r}: a word without a space before it is looked for as on the "
         "site, and ids such as 2767 work, too"
@@ -34,7 +34,7 @@ def no_such_text(text: str, model: str) -> NotFound:
 
 @contextmanager
 def needed_for(what: str, install: str) -> Iterator[None]:
-    """Turns a package that is not there into NeedsPackage."""
+    """Raise NeedsPackage if a package that is imported here is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -7,19 +7,23 @@ from typing import Any, Literal, TypeAlias
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.find_tokens import TOKEN_ID
 from lexiscope.app.notebook import arguments
-from lexiscope.app.notebook.arguments import ListLens, at, count, count_or_none
+from lexiscope.app.notebook.arguments import AskedLens, at, count
 from lexiscope.app.notebook.by_words import Search, Seeds, Token
 from lexiscope.app.notebook.pages import Direction, Head, Neuron, Subhead
 from lexiscope.app.notebook.run import Run, run_model
 from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.signatures import takes_fields_of
-from lexiscope.app.notebook.slices import Lists, pair_lists, vector_lists
-from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.notebook.slices import ListLens, Lists, pair_lists, vector_lists
+from lexiscope.app.notebook.source import Source
+from lexiscope.app.pages.head import HEAD, HeadAt
+from lexiscope.app.pages.parameter import DIRECTION, NEURON, SUBHEAD, DirectionAt, NeuronAt, SubheadAt
+from lexiscope.app.pages.search import SEARCH, SearchAt
+from lexiscope.app.pages.seeds import SEEDS, SeedsAt
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
-from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
+from lexiscope.precompute.shape import LENSES, SEED_KIND, SIDES, Preset
 
 End: TypeAlias = Literal["top", "bottom"]
 
@@ -48,42 +52,29 @@ class Model(Shown):
         self, layer: int, neuron: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Neuron:
         """What a neuron reads (key, and up where neurons are gated) and what it writes (value)."""
-        return Neuron(
-            self.source.neuron(
-                at("layer", layer), at("neuron", neuron), arguments.lens(lens), count_or_none("k", k), hide_hubs
-            )
-        )
+        place = NeuronAt(layer=at("layer", layer), neuron=at("neuron", neuron))
+        return Neuron(self.source.get(NEURON, place, hide_hubs, lens=lens, k=k))
 
     def head(
         self, layer: int, head: int, *, lens: AskedLens = None, preset: Preset = "all", hide_hubs: bool = False
     ) -> Head:
         """A head at a glance, with methods for its pairs: vo() and qk()."""
-        return Head(
-            self.source.head(
-                at("layer", layer), at("head", head), arguments.lens(lens), arguments.preset(preset) or "all", hide_hubs
-            ),
-            self.source,
-        )
+        place = HeadAt(layer=at("layer", layer), head=at("head", head))
+        return Head(self.source.get(HEAD, place, hide_hubs, lens=lens, preset=preset), self.source)
 
     def subhead(
         self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Subhead:
         """Channel j of a head: its column of W_Q, W_K, W_V and its row of W_O."""
-        return Subhead(
-            self.source.subhead(
-                at("layer", layer), at("head", head), at("j", j), arguments.lens(lens), count_or_none("k", k), hide_hubs
-            )
-        )
+        place = SubheadAt(layer=at("layer", layer), head=at("head", head), subhead=at("j", j))
+        return Subhead(self.source.get(SUBHEAD, place, hide_hubs, lens=lens, k=k))
 
     def direction(
         self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Direction:
         """Singular direction j of a head's matrices, from the largest on."""
-        return Direction(
-            self.source.direction(
-                at("layer", layer), at("head", head), at("j", j), arguments.lens(lens), count_or_none("k", k), hide_hubs
-            )
-        )
+        place = DirectionAt(layer=at("layer", layer), head=at("head", head), direction=at("j", j))
+        return Direction(self.source.get(DIRECTION, place, hide_hubs, lens=lens, k=k))
 
     def token(self, which: str | int, *, exact: bool = False) -> Token:
         """A token by its id (2767 or "#2767"), or a word as on the site: dog is the token " dog" where there is one.
@@ -109,8 +100,8 @@ class Model(Shown):
         hide_hubs: bool = False,
     ) -> Search:
         """Tokens like these words, the parameters that list all of them, the heads that pair one or two."""
-        q, of_kind = arguments.search_words(words), arguments.kind_of_place(kind)
-        return Search(self.source.search(q, arguments.lens(lens), of_kind, count("page", page), hide_hubs))
+        q = arguments.search_words(words)
+        return Search(self.source.get(SEARCH, SearchAt(), hide_hubs, q=q, lens=lens, kind=kind, page=page))
 
     def seeds(
         self,
@@ -127,7 +118,11 @@ class Model(Shown):
         said: from the weights of a server, or where the model was opened with `weights=True`; else from the lists. The
         result says which it was."""
         terms, kinds = arguments.seed_words(words), arguments.seed_kinds(kind)
-        return Seeds(*self.source.seeds(terms, kinds, arguments.lens(lens) or "dot", count("k", k), exact))
+        if self.source.weights if exact is None else exact:
+            view = self.source.get(SEEDS, SeedsAt(), words=terms, kind=kinds, lens=lens, k=k)
+            return Seeds(view, exact=True)
+        of_lens = arguments.one_of("lens", lens, LENSES) or "dot"
+        return Seeds(*self.source.stored_seeds(terms, kinds, of_lens, count("k", k)))
 
     @takes_fields_of(PromptArguments)
     def run(self, /, text: str, *, panels: Iterable[PanelName] | None = None, **chosen: Any) -> Run:
@@ -135,8 +130,7 @@ class Model(Shown):
 
         `position` (the last), `layer` (the last), `head` and `neuron` say what panels look at; `off` and `set` change
         the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `token` and `against` are of attribution."""
-        named = None if panels is None else arguments.texts("panels", panels)
-        return run_model(self.source, arguments.text("text", text), named, arguments.of_run(chosen))
+        return run_model(self.source, text, panels, chosen)
 
     def neurons(
         self,
@@ -185,9 +179,7 @@ class Model(Shown):
         k: int | None = None,
     ) -> Lists:
         """The pairs of all heads of some layers (default: all that are ready), of `vo` or `qk`, of all presets."""
-        return pair_lists(
-            self.source, matrix, arguments.layers(layers), arguments.list_lens(lens), preset, end, count_or_none("k", k)
-        )
+        return pair_lists(self.source, matrix, layers, lens, preset, end, k)
 
     def _lists(
         self,
@@ -204,9 +196,7 @@ class Model(Shown):
         chosen = tuple(kind for kind in of_prefix if kind in stored) or of_prefix if named is None else named
         if wrong := [kind for kind in chosen if kind not in of_prefix]:
             raise BadRequest(f"kind {wrong[0]!r}: here there are {', '.join(of_prefix)}")
-        return vector_lists(
-            self.source, chosen, arguments.layers(layers), arguments.list_lens(lens), end, count_or_none("k", k)
-        )
+        return vector_lists(self.source, chosen, layers, lens, end, k)
 
     def _title(self) -> str:
         return f"model {self.name} ({self.source.where})"

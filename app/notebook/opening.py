@@ -9,13 +9,12 @@ from typing import Any, TypeAlias, overload
 
 from lexiscope.app.formats.table import Table
 from lexiscope.app.library.library import ModelCard
-from lexiscope.app.notebook.local import LocalSource, library_of
 from lexiscope.app.notebook.model import Model
 from lexiscope.app.notebook.run import Run
-from lexiscope.app.notebook.server import ServerSource
 from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.signatures import takes_arguments_of
 from lexiscope.app.notebook.site import Site, is_address, split_address
+from lexiscope.app.notebook.source import Here, There, library_of
 from lexiscope.app.pages.home import models_table
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.data_folder import open_model as open_index
@@ -72,7 +71,7 @@ def open(  # noqa: A001 (lexiscope.open is how people say it)
     NotFound says which models there are; Unreachable, that no server answers."""
     asked = _as_text(model, "a model's name, the path of its index, or its address on a server")
     if is_address(asked):
-        return Model(_server_source(asked))
+        return Model(_there(asked))
     _check_scheme(asked)
     folder = data_folder(data)
     path = Path(asked).expanduser()
@@ -81,7 +80,7 @@ def open(  # noqa: A001 (lexiscope.open is how people say it)
         path = path.resolve()
         folder, asked = path.parent, path.name
     index = open_index(folder, asked)  # NotFound says which there are
-    return Model(LocalSource(folder.resolve(), index.manifest.model, weights, device))
+    return Model(Here(folder.resolve(), index.manifest.model, weights, device))
 
 
 def _is_built(data: Path, asked: str) -> bool:
@@ -106,29 +105,29 @@ def run(model: Model | str, *arguments: Any, **named: Any) -> Run:
 
 
 def data_folder(data: NameOrPath | None) -> Path:
-    """The one that is given, else LEXISCOPE_DATA of the environment, else ./data, as for commands."""
+    """Return the folder that is given, else LEXISCOPE_DATA of the environment, else ./data, as commands do."""
     return Path(data if data is not None else os.environ.get("LEXISCOPE_DATA") or "data").expanduser()
 
 
 def _as_text(asked: NameOrPath, wanted: str) -> str:
-    """As text; BadRequest of what is neither a text nor a path."""
+    """Return the text or path as text; BadRequest for anything else."""
     if not isinstance(asked, str | os.PathLike) or not isinstance(text := os.fspath(asked), str) or not text:
         raise BadRequest(f"{asked!r:.100}: give {wanted}")
     return text
 
 
 def _check_scheme(asked: str) -> None:
-    """BadRequest of a server's address that does not say that it is one."""
+    """Raise BadRequest for a server's address without its scheme."""
     if _HOST_AND_PORT.fullmatch(asked) and not Path(asked).exists():
         raise BadRequest(f"{asked!r}: write http://{asked} for a model on a server")
 
 
-def _server_source(address: str) -> ServerSource:
-    """NotFound where the server does not have the model, or none is named."""
+def _there(address: str) -> There:
+    """Return the model at an address; NotFound if the server does not have it, or the address names none."""
     origin, name = split_address(address)
     site = Site(origin)
     names = [card.model for card in site.models()]
     if name not in names:
         said = f"no model {name!r} at {origin}" if name else f"{origin} names no model"
         raise NotFound(f"{said}: there {'are' if names else 'is none'} {', '.join(f'{origin}/{n}' for n in names)}")
-    return ServerSource(site, name)
+    return There(site, name)

@@ -3,7 +3,7 @@ becomes a frame with the columns of the page's CSV."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import orjson
 
@@ -14,14 +14,22 @@ from lexiscope.app.formats.tables import about
 from lexiscope.app.lists.vectors import Vector
 from lexiscope.app.lists.view import Token as TokenDict
 from lexiscope.app.lists.view import TokenPair, ViewOfModel, visible
-from lexiscope.app.notebook import arguments, frames
-from lexiscope.app.notebook.arguments import at, count_or_none
+from lexiscope.app.notebook import frames
+from lexiscope.app.notebook.arguments import AskedLens, at
 from lexiscope.app.notebook.show import Shown, as_text, view_text
-from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.head import HeadView
-from lexiscope.app.pages.pairs import PairsView
-from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
-from lexiscope.precompute.live.wire.fields import Lens, Matrix
+from lexiscope.app.pages.pairs import PAIRS, PairsAt, PairsView
+from lexiscope.app.pages.parameter import (
+    DIRECTION,
+    SUBHEAD,
+    DirectionAt,
+    DirectionView,
+    NeuronView,
+    SubheadAt,
+    SubheadView,
+)
+from lexiscope.precompute.live.wire.fields import Matrix
 from lexiscope.precompute.shape import Preset
 
 if TYPE_CHECKING:
@@ -158,23 +166,22 @@ class Head(Page[HeadView]):
 
     def subhead(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
         """Subhead j of the head."""
-        place = self.view.layer, self.view.head, at("j", j)
-        return Subhead(self.source.subhead(*place, self._lens(lens), count_or_none("k", k), hide_hubs))
+        place = SubheadAt(layer=self.view.layer, head=self.view.head, subhead=at("j", j))
+        return Subhead(self.source.get(SUBHEAD, place, hide_hubs, lens=self._lens(lens), k=k))
 
     def direction(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Direction:
         """Singular direction j of the head."""
-        place = self.view.layer, self.view.head, at("j", j)
-        return Direction(self.source.direction(*place, self._lens(lens), count_or_none("k", k), hide_hubs))
+        place = DirectionAt(layer=self.view.layer, head=self.view.head, direction=at("j", j))
+        return Direction(self.source.get(DIRECTION, place, hide_hubs, lens=self._lens(lens), k=k))
 
     def _pairs(self, matrix: Matrix, lens: AskedLens, preset: Preset | None, k: int | None, hide_hubs: bool) -> Pairs:
-        of_head = cast(Preset, self.view.preset)
-        chosen = arguments.preset(preset) or of_head
-        place = self.view.layer, self.view.head
-        return Pairs(self.source.pairs(matrix, *place, self._lens(lens), chosen, count_or_none("k", k), hide_hubs))
+        place = PairsAt(layer=self.view.layer, head=self.view.head, matrix=matrix)
+        chosen = self.view.preset if preset is None else preset
+        return Pairs(self.source.get(PAIRS, place, hide_hubs, lens=self._lens(lens), preset=chosen, k=k))
 
-    def _lens(self, asked: AskedLens) -> AskedLens:
-        """The one that is asked for, else the head's."""
-        return arguments.lens(asked) or cast(Lens, self.view.lens)
+    def _lens(self, asked: AskedLens) -> str:
+        """Return the lens that is asked for, else the head's."""
+        return self.view.lens if asked is None else asked
 
     def _tables(self) -> Sequence[Table]:
         """Its pairs: subheads and directions are many, and have objects of their own."""

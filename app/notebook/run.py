@@ -1,6 +1,6 @@
 """A run of a model on a text, as objects: its prediction, and the panels that were asked for."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +9,12 @@ from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.tables import about
 from lexiscope.app.lists.view import Token, visible
 from lexiscope.app.notebook import frames
+from lexiscope.app.notebook.arguments import texts
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import as_text
 from lexiscope.app.notebook.source import Source
-from lexiscope.app.pages.page import checked
 from lexiscope.app.pages.prompt import prediction
-from lexiscope.app.pages.prompt.page import PromptView
+from lexiscope.app.pages.prompt.page import PROMPT, PromptAt, PromptView
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import Predicted
@@ -90,17 +90,21 @@ class Run(Page[PromptView]):
         return as_text(self._tables(), self._notes())
 
 
-def run_model(source: Source, text: str, panels: Iterable[str] | None, arguments: Mapping[str, Any]) -> Run:
-    named = tuple(PANELS) if panels is None else tuple(panels)
+def run_model(source: Source, text: str, panels: Any, arguments: Mapping[str, Any]) -> Run:
+    """Run a model; TypeError if the arguments have one that a run does not take, as of any function."""
+    for name in arguments:
+        if name not in PromptArguments.model_fields or name in ("text", "panel"):
+            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+    named = tuple(PANELS) if panels is None else texts("panels", panels)
     if unknown := [panel for panel in named if panel not in PANELS]:
         raise BadRequest(f"panel {unknown[0]!r}: there are {', '.join(PANELS)}")
-    if not text:
+    if text == "":
         raise BadRequest("there is no text: give one such as The capital of France is")
     chosen = tuple(panel for panel in PANELS if panel in named) or tuple(PANELS)[:1]
-    return Run(source.run(checked(PromptArguments, {**arguments, "text": text, "panel": chosen})))
+    return Run(source.get(PROMPT, PromptAt(), text=text, panel=chosen, **arguments))
 
 
 def _columns(view: PromptView, of: Sequence[Table]) -> frames.FrameColumns:
-    """The columns of tables for programs."""
+    """Return the columns of tables for programs."""
     names, rows = table_rows(of, about(view))
     return frames.rows_as_columns(names, list(rows))

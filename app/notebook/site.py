@@ -1,4 +1,4 @@
-"""Asks a server for the JSON of its pages: in bounded memory and time, whoever answers, or Unreachable says what is
+"""Ask a server for the JSON of its pages. Memory and time are bounded whatever answers; Unreachable says what is
 wrong."""
 
 import json
@@ -8,13 +8,14 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from lexiscope.app.library.library import ModelCard
 from lexiscope.app.notebook.errors import Unreachable
-from lexiscope.app.notebook.read_view import read_view
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, TooLarge
+from lexiscope.precompute.live.wire.fields import adapter
 from lexiscope.precompute.plain_text import file_size, plain
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def is_address(text: str) -> bool:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """The site, and the model that is named after it or ""; BadRequest for what is neither."""
+    """Return the site, and the model that is named after it or ""; BadRequest for any other address."""
     try:
         parts = urlsplit(address)
     except ValueError:  # of brackets that do not hold an address
@@ -56,7 +57,7 @@ class _Models(TypedDict):
 
 
 class Site:
-    """Asks a server for JSON. One connection is kept, for any number of threads."""
+    """A server that is asked for JSON. One client is kept, for any number of threads."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -64,14 +65,14 @@ class Site:
         self._lock = threading.Lock()
 
     def get(self, view: type[V], path: str, query: dict[str, Any], live: bool = False) -> V:
-        """`live`: a worker computes it, which may have to load its model first."""
+        """Read the view of a page. `live`: a worker computes it, which may have to load its model first."""
         given = {name: value for name, value in query.items() if value is not None}
         address = f"{self.origin}{path}.json" + (f"?{urlencode(given)}" if given else "")
         deadline = time.monotonic() + LOADING_SECONDS
         while True:
             status, content, retry_after = self._ask(address)
             if status == 200:
-                return read_view(view, content, address.partition("?")[0])
+                return _read_view(view, content, address.partition("?")[0])
             if not (live and status == 503 and retry_after and time.monotonic() < deadline):
                 raise _error(status, content, address.partition("?")[0], retry_after, live)
             time.sleep(min(PAUSE_SECONDS, retry_after))
@@ -104,7 +105,7 @@ class Site:
         raise Unreachable(f"{self.origin} redirects more than {REDIRECTS} times: check the address")
 
     def _content(self, answer: "httpx2.Response") -> bytes:
-        """Unreachable of more than any page has, or of what is packed: it may unpack to anything."""
+        """Read the body. Unreachable if it is longer than any page, or compressed, since it may unpack to anything."""
         if answer.headers.get("content-encoding", "identity").lower() != "identity":
             raise Unreachable(f"{self.origin} packs its answer, which was asked for as it is: check the address")
         deadline = time.monotonic() + SECONDS
@@ -118,14 +119,29 @@ class Site:
         return bytes(content)
 
 
+def _read_view(view: type[V], content: bytes, address: str) -> V:
+    """Read a view from its JSON, which is without what only people see: that has its default. Unreachable if this is
+    no such page: another program answers, or a version that says something else."""
+    try:
+        read: V = adapter(view).validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = plain(".".join(map(str, first["loc"]))[:200])
+        raise Unreachable(
+            f"{address} answers with something else than this version of Lexiscope expects ({where or 'it'}: "
+            f"{plain(first['msg'])}). Is the server of the same version?"
+        ) from None
+    return read
+
+
 def _seconds(retry_after: str) -> int:
-    """Of a Retry-After; 0 where there is none, and never more than anybody waits."""
+    """Read a Retry-After: 0 if there is none, and at most MOST_RETRY_SECONDS."""
     digits = retry_after if retry_after.isascii() and retry_after.isdecimal() else "0"
     return min(int(digits[:9]), MOST_RETRY_SECONDS)
 
 
 def _error(status: int, content: bytes, address: str, retry_after: int, live: bool) -> LexiscopeError:
-    """What the server says is wrong, as the error that it is here."""
+    """Turn what the server says is wrong into the error that an index here would raise."""
     try:
         detail = plain(str(json.loads(content)["error"]["detail"])[:LONGEST_DETAIL])
     except (ValueError, KeyError, TypeError, RecursionError):  # the last of brackets within brackets

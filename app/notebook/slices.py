@@ -2,24 +2,27 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from lexiscope.app.formats.table import Column, Table
-from lexiscope.app.notebook import frames
+from lexiscope.app.notebook import arguments, frames
 from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.source import Source
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.export.columns import Columns, Named, pair_columns, vector_columns
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
-from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
+from lexiscope.precompute.live.wire.fields import Lens
+from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+ListLens: TypeAlias = Lens | Literal["both"] | None
 
 FIRST_ROWS = 10  # that a slice shows of itself
 
@@ -77,7 +80,7 @@ class Lists(Shown):
         )
 
     def _tables(self) -> list[Table]:
-        """The first rows of the first layer."""
+        """Return the first rows of the first layer."""
         few = replace(self, k=min(self.k or FIRST_ROWS, FIRST_ROWS))
         columns = self.source.read(lambda index: few._columns_of(index, self.layers[0], self.names[0]))
         rows = [
@@ -98,9 +101,14 @@ def _value(column: Any, at: int) -> Any:
 
 
 def vector_lists(
-    source: Source, kinds: Iterable[str], layers: Iterable[int] | None, lens: str | None, end: str | None, k: int | None
+    source: Source,
+    kinds: Iterable[str],
+    layers: int | Iterable[int] | None,
+    lens: str | None,
+    end: str | None,
+    k: int | None,
 ) -> Lists:
-    """Of these kinds, all of which must be stored."""
+    """Return the lists of vectors of these kinds, all of which must be stored."""
     index = source.read(lambda index: index)
     names = tuple(dict.fromkeys(kinds))
     for name in names:
@@ -113,7 +121,7 @@ def vector_lists(
 def pair_lists(
     source: Source,
     matrix: str,
-    layers: Iterable[int] | None,
+    layers: int | Iterable[int] | None,
     lens: str | None,
     preset: str | None,
     end: str | None,
@@ -127,18 +135,18 @@ def pair_lists(
 
 
 def _lists(
-    source: Source, index: Index, names: tuple[str, ...], layers: Iterable[int] | None, lens: str | None,
+    source: Source, index: Index, names: tuple[str, ...], layers: int | Iterable[int] | None, lens: str | None,
     end: str | None, preset: str | None, k: int | None, stored: int,
 ) -> Lists:  # fmt: skip
-    chosen_lens = index.stored.lens if lens is None else lens
+    chosen_lens = arguments.one_of("lens", lens, (*LENSES, "both")) or index.stored.lens
     if chosen_lens != "both":
         check_lens(index, chosen_lens)
-    if k is not None and not 1 <= k <= stored:
+    if k is not None and arguments.count("k", k) > stored:
         raise BadRequest(f"k = {k}: lists of {source.name} hold {stored} entries, so k goes from 1 to {stored}")
     return Lists(
         source=source,
         names=names,
-        layers=_layers(index, layers),
+        layers=_layers(index, arguments.layers(layers)),
         lenses=index.stored.lenses if chosen_lens == "both" else (chosen_lens,),
         ends=_one_or_all("end", end, ENDS),
         presets=_one_or_all("preset", preset, PRESETS),
@@ -146,11 +154,12 @@ def _lists(
     )
 
 
-def _layers(index: Index, asked: Iterable[int] | None) -> tuple[int, ...]:
-    """All that are ready, where none are named; a damaged one is an error, since a frame must be whole."""
+def _layers(index: Index, asked: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return the layers to read: all that are ready unless some are named. A damaged one is an error, since a frame
+    must be whole."""
     for fault in index.faults.values() if asked is None else ():
         raise type(fault)(str(fault))
-    layers = index.layers if asked is None else tuple([asked] if isinstance(asked, int) else asked)
+    layers = index.layers if asked is None else asked
     if not layers:
         raise BadRequest(f"there are no layers to read: ready are {ranges(index.layers)}")
     for layer in layers:

@@ -1,70 +1,220 @@
-"""Where a model's lists come from: the views of its pages, whoever makes them. An index in this process and a server
-are such sources, and nobody who asks one can tell them apart, but for the errors that say so."""
+"""Where the views of a model's pages come from: `Here` calls a page's own function with an index of a data folder, and
+`There` reads the same view from the JSON of a server."""
 
+import re
+import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from urllib.parse import quote
 
-from lexiscope.app.lists.view import Token
-from lexiscope.app.pages.head import HeadView
-from lexiscope.app.pages.pairs import PairsView
-from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
-from lexiscope.app.pages.prompt.page import PromptView
-from lexiscope.app.pages.search import SearchView
+from lexiscope.app.library.library import Library
+from lexiscope.app.lists.find_tokens import token_named
+from lexiscope.app.lists.hubs import without_hubs
+from lexiscope.app.lists.view import Token, token_of
+from lexiscope.app.notebook.arguments import checked_fields
+from lexiscope.app.notebook.errors import NeedsIndex, needed_for, no_such_text
+from lexiscope.app.notebook.site import Site
+from lexiscope.app.notebook.stored_seeds import stored_seeds_view
+from lexiscope.app.pages.page import A, ModelSite, Page, Q, V, checked
+from lexiscope.app.pages.search import LONGEST, SEARCH, SearchAt
 from lexiscope.app.pages.seeds import SeedsView
-from lexiscope.app.pages.token import TokenView
+from lexiscope.app.pages.token import TOKEN, TokenAt
+from lexiscope.app.urls import is_reserved, link
+from lexiscope.app.weights import weights_of_index
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.asks import PromptArguments
-from lexiscope.precompute.live.wire.fields import Lens, Matrix
-from lexiscope.precompute.shape import Preset
+from lexiscope.precompute.index.manifest import TOKENIZER
+from lexiscope.precompute.index.tokens import text_surface
+from lexiscope.precompute.live.wire.asks import PromptAsk, SeedsAsk
+from lexiscope.precompute.live.wire.errors import TooLarge
+from lexiscope.precompute.live.wire.protocol import weights_name_of
+
+if TYPE_CHECKING:
+    from lexiscope.precompute.live.engine import Engine
 
 T = TypeVar("T")
-AskedLens: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
+
+TRIES = 3  # to read an index whose files are being replaced
+_QUOTED = re.compile(r'"[^"]+"')
 
 
-class Source(Protocol):
-    @property
-    def name(self) -> str:
-        """The model's name, as on the home page."""
+@lru_cache(32)
+def library_of(data: Path) -> Library:
+    """Return the library of a data folder, always the same one: an index is opened once, and layers that a build
+    finishes are seen."""
+    return Library(data, is_reserved=is_reserved)
 
-    @property
-    def where(self) -> str:
-        """For people: the folder of the index, or the address of the server."""
+
+class Here:
+    """An index of a data folder, in this process. The weights are loaded when a page asks for what takes them. Any
+    number of threads may ask; the loaded model computes for one at a time."""
+
+    def __init__(self, data: Path, name: str, weights: bool = False, device: str = "auto") -> None:
+        """`weights`: seeds are computed from the weights unless asked otherwise. `device`: where the model computes."""
+        self.name = name
+        self.where = str(data / name)
+        self.weights = weights
+        self._library = library_of(data)
+        self._device = device
+        self._engine: tuple[str, Engine] | None = None  # with the weights' name
+        self._engine_lock = threading.Lock()
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Those that are ready."""
+        """The layers that are ready."""
+        return self._index().layers
 
-    def neuron(self, layer: int, neuron: int, lens: AskedLens, k: int | None, hide_hubs: bool) -> NeuronView: ...
+    def get(self, page: Page[A, Q, V], at: A, hide_hubs: bool = False, /, **arguments: Any) -> V:
+        """Make the view of a page; an argument that is None is not given."""
+        values = checked_fields(page.arguments, arguments)
 
-    def head(self, layer: int, head: int, lens: AskedLens, preset: Preset, hide_hubs: bool) -> HeadView: ...
+        def make(index: Index) -> V:
+            site = ModelSite(index=index, library=self._library, hide_hubs=hide_hubs)
+            ask = page.ask_of(site, values)
+            answers = [self._answer(index, asked) for asked in page.asks(site, at, ask)]
+            view = page.make(replace(site, answers=answers), at, ask)
+            return without_hubs(index, view) if hide_hubs else view
 
-    def pairs(
-        self, matrix: Matrix, layer: int, head: int, lens: AskedLens, preset: Preset, k: int | None, hide_hubs: bool
-    ) -> PairsView: ...
-
-    def subhead(
-        self, layer: int, head: int, subhead: int, lens: AskedLens, k: int | None, hide_hubs: bool
-    ) -> SubheadView: ...
-
-    def direction(
-        self, layer: int, head: int, direction: int, lens: AskedLens, k: int | None, hide_hubs: bool
-    ) -> DirectionView: ...
+        return self.read(make)
 
     def find_token(self, which: str | int, exact: bool) -> Token:
-        """By its id, by its very text, or else the one that a word stands for on the site."""
+        """Find a token by its id, by its very text, or else the one that a word stands for on the site."""
+        index = self._index()
+        tokens = index.tokens
+        if isinstance(which, int):
+            tokens.raw(which)  # NotFound if there is no such token
+            return token_of(tokens, which)
+        if not exact:
+            return token_of(tokens, token_named(index, which))
+        if which not in tokens.numbers:
+            raise no_such_text(which, self.name)
+        return token_of(tokens, tokens.numbers[which])
 
-    def places(
-        self, token: int, lens: AskedLens, preset: Preset, kind: str | None, page: int, hide_hubs: bool
-    ) -> TokenView: ...
-
-    def search(self, q: str, lens: AskedLens, kind: str | None, page: int, hide_hubs: bool) -> SearchView: ...
-
-    def seeds(
-        self, words: str, kinds: Sequence[str], lens: Lens, k: int, exact: bool | None
+    def stored_seeds(
+        self, words: str, kinds: Sequence[str], lens: str, k: int
     ) -> tuple[SeedsView, bool, tuple[int, ...]]:
-        """The view, whether it was computed from the weights, and else the layers that could not be looked at."""
-
-    def run(self, ask: PromptArguments) -> PromptView: ...
+        """Rank vectors by the stored lists: return the view, False because it is not exact, and the layers that could
+        not be looked at."""
+        tokenizer = self._library.tokenizer(self.name)
+        if tokenizer is None:
+            index = self._index()
+            raise IndexFault(
+                f"{index.folder / TOKENIZER} is missing or another one: `{index.manifest.rebuild_command}` replaces it"
+            )
+        view, missing = self.read(lambda index: stored_seeds_view(index, tokenizer, words, kinds, lens, k))
+        return view, False, missing
 
     def read(self, make: Callable[[Index], T]) -> T:
-        """What is made from the index itself: lists over layers; NeedsIndex of a server."""
+        """Make something from the index; again if a file was replaced meanwhile, which the library then opens anew."""
+        for _ in range(TRIES - 1):
+            try:
+                made = make(index := self._index())
+                if not index.changed:
+                    return made
+            except IndexFault:
+                self._library.wait_for_checks(self.name)
+        return make(self._index())
+
+    def _index(self) -> Index:
+        return self._library.index(self.name)
+
+    def _answer(self, index: Index, ask: Any) -> Any:
+        """Answer what a page asks of a worker."""
+        with self._engine_lock:
+            match ask:
+                case SeedsAsk():
+                    (answer,) = self._loaded(index, "exact seeds").seeds([ask])
+                case PromptAsk():
+                    engine = self._loaded(index, "a run")
+                    if (tokens := engine.token_count(ask.text)) > engine.n_positions:
+                        raise TooLarge(f"this text has {tokens} tokens: {self.name} has {engine.n_positions} positions")
+                    (answer,) = engine.prompts([ask])
+                case _:
+                    raise TypeError(f"{type(ask).__name__} is not asked in a notebook")
+        if isinstance(answer, LexiscopeError):
+            raise answer
+        return answer
+
+    def _loaded(self, index: Index, what: str) -> "Engine":
+        """Return the model in memory, of the very weights of the index, by their hash. The caller holds the lock."""
+        wanted = weights_name_of(index.manifest)
+        if self._engine is None or self._engine[0] != wanted:
+            self._engine = None  # before another is loaded
+            with needed_for(what, "'lexiscope[precompute]'"):
+                from lexiscope.precompute.live.engine import Engine
+                from lexiscope.precompute.weights.difference import Difference
+
+                weights = weights_of_index(index)
+                source = weights if isinstance(weights, Difference) else weights.checkpoint
+                self._engine = wanted, Engine.load(source, self._device)
+        return self._engine[1]
+
+
+class There:
+    """A model of a server."""
+
+    weights = True  # a server computes seeds from the weights
+
+    def __init__(self, site: Site, name: str) -> None:
+        self.name = name
+        self.where = f"{site.origin}/{quote(name)}"
+        self._site = site
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers that are ready."""
+        return next((card.layers for card in self._site.models() if card.model == self.name), ())
+
+    def get(self, page: Page[A, Q, V], at: A, hide_hubs: bool = False, /, **arguments: Any) -> V:
+        """Read the view of a page; an argument that is None is not given."""
+        ask = checked(page.arguments, checked_fields(page.arguments, arguments))
+        query = ask.query() | ({"hubs": "hide"} if hide_hubs else {})
+        return self._site.get(page.view, link(page.name, self.name, *dict(at).values()), query, page.is_live)
+
+    def find_token(self, which: str | int, exact: bool) -> Token:
+        """Find a token by its id, by its very text, or else the one that a word stands for on the site.
+
+        The search page tells the tokens that differ in case and space only. Of these the one with a space before it is
+        chosen first, as on the site, then the one without, then one in another case."""
+        if isinstance(which, int):
+            return self.get(TOKEN, TokenAt(token=which)).token
+        groups = self.get(SEARCH, SearchAt(), q=_as_one_word(which)).words
+        tokens = groups[0].tokens if groups else []
+        for wanted in (which,) if exact else (f" {which.strip()}", which.strip()):
+            for token in tokens:
+                if token["token"] == wanted:
+                    return token
+        if exact:
+            raise no_such_text(which, self.name)
+        if not tokens or text_surface(tokens[0]["token"], True) != text_surface(which, True):
+            raise NotFound(f"token {which[:100]!r} is none of {self.name}: give a word that is, or an id as #2767")
+        return tokens[0]
+
+    def stored_seeds(self, *_: Any) -> NoReturn:
+        raise NeedsIndex(
+            f"seeds of {self.name} from the stored lists: a server computes them from the weights, so leave out "
+            "exact=False, or open the index itself"
+        )
+
+    def read(self, _: Callable[[Index], T]) -> T:
+        raise NeedsIndex(
+            f"lists of {self.name} over layers take the index itself, and this model is read from "
+            f"{self._site.origin}. `lexiscope pull` or `lexiscope precompute` brings it here; single neurons, heads, "
+            "tokens, searches, seeds and runs work without"
+        )
+
+
+Source: TypeAlias = Here | There
+
+
+def _as_one_word(text: str) -> str:
+    """Write a search whose first word is this text, whatever signs it has; NotFound if no search can say it."""
+    q = text.strip() if '"' in text else f'"{text}"'  # a word with quotes in it cannot stand in quotes
+    is_parted = '"' in text and (any(c.isspace() or c == "," for c in q) or _QUOTED.fullmatch(q))
+    if is_parted or "\0" in text or len(q) > LONGEST - 2:
+        raise NotFound(f"token {text[:100]!r}: no search of a server says this text. Give the token's id")
+    # An arrow would part two words, but not where there is a <.
+    return q if "<" in text else f"{q} <" if ">" in text or "→" in text else q

@@ -168,9 +168,18 @@ class HeadView(ViewOfModel):
     shuffled: OfMatrices[Shuffled]
     directions: Annotated[OfMatrices[MatrixDirections] | None, NOT_STORED]
     change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # by matrix
-    shown: Annotated[tuple[HeadPairs, ...], PAGE_ONLY] = ()  # the pairs that the page shows, from `shown_pairs`
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
+
+    @property
+    def shown(self) -> list[HeadPairs]:
+        """What the page shows: the readable pairs, then the paper's or, unless they are the readable ones, those of its
+        own lens and preset."""
+        shown = [pairs for pairs in (self.readable, self.paper) if pairs]
+        is_readable = bool(self.readable) and (self.readable.lens, self.readable.preset) == (self.lens, self.preset)
+        if self.vo and self.qk and not self.paper and not is_readable:
+            shown.append(HeadPairs(lens=self.lens, preset=self.preset, vo=self.vo, qk=self.qk))
+        return shown
 
     def label_entries(self) -> list[LabelEntry]:
         glances = {"vo": self.vo, "qk": self.qk}
@@ -264,15 +273,9 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
         change={matrix: matrix_change(index.shard(layer), matrix, head) for matrix in MATRICES}
         if index.stored.difference
         else None,
-        shown=shown_pairs(words, beside),
         labels=labels_of(index, site.library.labels(index).of_head(layer, head, *MATRICES)),
         note=head_note(index.shape, head),
     )
-
-
-def shown_pairs(readable: HeadPairs | None, beside: HeadPairs | None) -> tuple[HeadPairs, ...]:
-    """Return the pairs that a page shows: the readable ones, then the paper's or those of the preset."""
-    return tuple(pairs for pairs in (readable, beside) if pairs)
 
 
 def _pairs(index: Index, layer: int, head: int, lens: str, preset: str) -> HeadPairs:

@@ -198,11 +198,15 @@ class Page(Generic[A, Q, V]):
         return link(self.name, model, *dict(at).values(), **ask.query())
 
     def view_of(self, site: Any, at: A, values: Mapping[str, Any]) -> V:
-        """Make the view from arguments by their names; None stands for an argument that is not given."""
+        """Make the view from arguments by their names; None stands for one that is not given."""
+        return self.make(site, at, self.ask_of(site, values))
+
+    def ask_of(self, site: Any, values: Mapping[str, Any]) -> Q:
+        """Check arguments by their names, and say the lens; None stands for an argument that is not given."""
         ask = checked(self.arguments, {name: value for name, value in values.items() if value is not None})
         if isinstance(ask, LensArguments) and isinstance(site, ModelSite):
             ask = ask.with_lens(site.index)
-        return self.make(site, at, ask)
+        return ask
 
 
 _PAGES: dict[str, Page[Any, Any, Any]] = {}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lexiscope.app.html.parameter_links import first_layers
+from lexiscope.app.html.links import first_layers
 from lexiscope.app.lists.readable import SAME
 from lexiscope.app.pages.heads import CARDS, Echo, ThroughHeadsView
 from lexiscope.precompute.errors import NotFound

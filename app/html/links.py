@@ -1,10 +1,13 @@
-"""Link from live pages to parameters: to the page of their stored lists or, if these are not stored, to a run that
-shows them. A link without a lens leads to the lens that reads best."""
+"""Links that templates write: from live pages to parameters, and from a token to its row in the lists that hold it.
+
+A link to a parameter leads to the page of its stored lists or, where these are not stored, to a run that shows it.
+Without a lens it leads to the one that reads best."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from lexiscope.app import urls
+from lexiscope.app.lists.checks import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.grammar import write_layers
 
@@ -49,6 +52,21 @@ def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
     if index.stored.subheads if vector["direction"] is None else index.stored.directions:
         return urls.vector(index.manifest.model, vector, lens=_lens(index, lens))
     return head(index, vector["layer"], vector["head"], lens)
+
+
+def row(index: Index, listing: Mapping[str, Any], end: str, rank: int, token: int, lens: str) -> str:
+    """The address of a token's row in a vector's list, on a page that is long enough to reach its rank."""
+    k = reaching(rank, VECTOR_ENTRIES, index.manifest.k)
+    page = urls.vector(index.manifest.model, listing, lens=lens, k=k)
+    return f"{page}#{listing['kind']}-{end[0]}{token}"  # the id of the row, as in templates/_lists.html
+
+
+def pair_row(index: Index, listing: Mapping[str, Any], first: int, second: int, lens: str, preset: str) -> str:
+    """The address of a pair's row in a head's list."""
+    place = listing["layer"], listing["head"], listing["matrix"]
+    k = reaching(listing["rank"], PAIR_ENTRIES, index.manifest.pairs)
+    page = urls.link("pairs", index.manifest.model, *place, lens=lens, preset=preset, k=k)
+    return f"{page}#{listing['end'][0]}{first}-{second}"
 
 
 def _lens(index: Index, lens: str) -> str:
