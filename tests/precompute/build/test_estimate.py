@@ -57,7 +57,8 @@ def test_sizes(source: Path, tmp_path: Path) -> None:
     """Those of the files; and of a layer of Llama-3-8B without pairs, less than 8 GB of memory."""
     listener = Listener()
     index = Index.open(quick_build(source, tmp_path, listener))
-    work = Work(index.stored, index.shape.n_layers, True, 2)
+    n_layers = index.shape.n_layers
+    work = Work(index.stored, n_layers, neighbours=True, workers=2, stats=n_layers)
     assert sum(entry.bytes for entry in index.manifest.shards.values()) < 1.3 * work.n_bytes()
     assert work.n_bytes() < 1.3 * index.n_bytes
     assert 5e9 < replace(WHOLE, layers=1, stored=replace(EVERYTHING, pairs=0)).memory() < 8e9
