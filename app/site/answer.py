@@ -104,14 +104,14 @@ def page(
 
     def register(endpoint: E) -> E:
         page_name = name or endpoint.__name__
-        common: dict[str, Any] = {"name": page_name, "response_model": None}
+        tag = "live pages" if live else "pages" if formats else "system"  # what only leads to pages is none
+        common: dict[str, Any] = {"name": page_name, "response_model": None, "tags": [tag]}
         if formats:
             router.add_api_route(
                 f"{data_path or path}.{{format:format}}",
                 endpoint,
                 operation_id=f"{page_name}_data",
                 summary=f"{page_name.capitalize()} as data",
-                tags=["live pages" if live else "pages"],
                 responses=data_responses(view, formats, live) | (responses or {}),
                 dependencies=[_one_of(formats)],
                 **common,
@@ -121,7 +121,6 @@ def page(
             endpoint,
             operation_id=page_name,
             summary=page_name.capitalize(),
-            tags=["live pages" if live else "pages"],
             responses=page_responses(live) | (responses or {}),
             response_class=HTMLResponse,
             **common,

@@ -161,10 +161,11 @@ def test_an_index_in_hand_refuses_the_layer(data: Path, harm: Callable[[Path], N
 
 @pytest.mark.parametrize("harm", [Path.unlink, shrink, empty])
 def test_tokens_stay_while_their_file_is_gone(data: Path, harm: Callable[[Path], None]) -> None:
-    index = Library(data, every=60).index("tiny")
+    library = Library(data, every=3600)
+    index = library.index("tiny")
     harm(data / "tiny" / "vocabulary.safetensors")
     assert token_view(index, 65).token == {"id": 65, "token": "A"}
-    assert search_view(index, "dog").words[0].tokens
+    assert search_view(index, "dog", library=library).words[0].tokens
 
 
 def test_a_file_that_was_touched_is_hashed_in_a_thread(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
