@@ -31,10 +31,10 @@ NORM_ERROR = 1e-6  # relative error of the norm of a head's matrix
 # To find the hubs of a layer with short lists; if more are needed, coherences are not checked.
 MOST_MULTIPLICATIONS = 10**10
 CHECKS = {"stats": stats_fault}  # checks of the parts that hold numbers of vectors beside their lists
-ROWS = 32  # source tokens whose whole row of a head's matrix is computed
+CHECKED_ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
-def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
+def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: int = CHECKED_ROWS) -> Iterator[Result]:
     """Check some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer of the
     index.
 
