@@ -377,9 +377,9 @@ def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> Mod
             shard = index.shard(layer)
             rows.append(_row(index, shard, lens, preset, hubs))
             whole[layer] = shard
-        except IndexFault as fault:
-            fault_text = for_visitors(fault, index.folder.parent)
-            rows.append(LayerRow(layer=layer, ready=False, fault=fault_text))
+        except IndexFault as error:
+            text = for_visitors(error, index.folder.parent)
+            rows.append(LayerRow(layer=layer, ready=False, fault=text))
         except NotFound:
             rows.append(LayerRow(layer=layer, ready=False))
     if difference := index.stored.difference:
