@@ -179,8 +179,8 @@ def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
         table.add_row(name, "unusable" if unusable else ready, "" if unusable else file_size(model.n_bytes))
     console.print(table)
     for model in models:
-        for fault in model.faults:
-            console.print(Text(plain(f"{model.name}: {fault}"), style="red"), soft_wrap=True)
+        for error in model.faults:
+            console.print(Text(plain(f"{model.name}: {error}"), style="red"), soft_wrap=True)
 
 
 def print_comparisons(console: Console, cards: Sequence[ComparisonCard]) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, quote_plus
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.shape import HEAD_KINDS
 
-LONGEST = 1 << 20  # bytes of unpacked text, because a short address can hold very much
+MOST_UNPACKED_BYTES = 1 << 20  # bytes of unpacked text, because a short address can hold very much
 
 
 def pack(text: str) -> str:
@@ -27,9 +27,9 @@ def pack(text: str) -> str:
 def unpack(packed: str) -> str:
     inflater = zlib.decompressobj(wbits=-15)
     try:
-        text = inflater.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LONGEST)
-        if not inflater.eof and len(text) == LONGEST:
-            raise BadRequest(f"z is a long text, packed: this one has more than {LONGEST} bytes")
+        text = inflater.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), MOST_UNPACKED_BYTES)
+        if not inflater.eof and len(text) == MOST_UNPACKED_BYTES:
+            raise BadRequest(f"z is a long text, packed: this one has more than {MOST_UNPACKED_BYTES} bytes")
         if not inflater.eof or b"\0" in text:
             raise ValueError
         return text.decode()

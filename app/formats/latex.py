@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.formats.text_formats import Cell, Source, Tokens, are_numbers, cells, for_people, text_of
 
-ROWS = 40  # rows of one table, if each takes one line: about a page
+TABLE_ROWS = 40  # rows of one table, if each takes one line: about a page
 FLOATS = 40  # tables in a row: LaTeX keeps at most 52 that have no page yet
 
 _HEAD = r"""% Compiles with pdfLaTeX and XeLaTeX; needs no package.
@@ -40,7 +40,7 @@ def as_latex(tables: Iterable[Table], source: Source) -> str:
     for table in for_people(tables):
         columns, rows = table.columns_for("people"), cells(table)
         label = _unique(slug(table.title), labels)
-        size = ROWS // max(1, _n_wide(columns))  # the narrower these columns are, the more lines their cells take
+        size = TABLE_ROWS // max(1, _n_wide(columns))  # the narrower these columns are, the more lines their cells take
         floats.append(_float(table.title, label, columns, rows[:size], source))
         for at in range(size, len(rows), size):
             part = f"{label}-{1 + at // size}"

@@ -1,7 +1,7 @@
 """Columns of tables that list places in the weights: where a vector or a head is, and its first words."""
 
 from lexiscope.app.formats.table import SCORE, Column
-from lexiscope.app.lists.first_words import FIRST as FIRST_WORDS
+from lexiscope.app.lists.first_words import FIRST_WORDS
 from lexiscope.precompute.index.parameter_names import vector_name
 
 

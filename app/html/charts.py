@@ -12,7 +12,7 @@ from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
 
 WINDOW = 24  # positions of a text that are shown beside each other
 LABEL = 11  # most characters of a label
-LONGEST_NAME = 24  # most characters of a model's name on an axis
+LONGEST_AXIS_NAME = 24  # most characters of a model's name on an axis
 
 
 def histogram_path(counts: Sequence[int], width: int, height: int) -> str:
@@ -79,8 +79,8 @@ def _stitching_chart(run: Mapping[str, Any], a: str, b: str) -> LineChart:
         )
     levels = [Level("by itself", run["own"]["accuracy"], solid=True), Level("chance", run["chance"]["accuracy"])]
     along = range(-1, len(run["by_layer"]))
-    title = f"Accuracy, the last {run['last']} of {_cut(b, LONGEST_NAME)}"
-    return LineChart(title, f"layer of {_cut(a, LONGEST_NAME)}", along, lines, percent, levels, {-1: "emb."})
+    title = f"Accuracy, the last {run['last']} of {_cut(b, LONGEST_AXIS_NAME)}"
+    return LineChart(title, f"layer of {_cut(a, LONGEST_AXIS_NAME)}", along, lines, percent, levels, {-1: "emb."})
 
 
 def _cut(name: str, most: int) -> str:

@@ -20,7 +20,7 @@ MARK = 2.6  # half the size of a mark
 # Pixels of a figure: above its charts, below them, between them, and of a line of a legend.
 TITLE_ROOM, FOOT_ROOM, GAP, LEGEND_LINE = 36, 24, 14, 16
 SMALLEST = 1e-9  # a number nearer to 0 is drawn as 0
-STEPS = (1, 2, 2.5, 5, 10)  # steps of the vertical axis, times a power of ten
+ROUND_STEPS = (1, 2, 2.5, 5, 10)  # steps of the vertical axis, times a power of ten
 
 # Colours of a figure on white.
 COLOURS = {"first": "#0067a6", "second": "#b34700", "third": "#8b3a7e", "plain": "#5a626b"}
@@ -257,7 +257,7 @@ def figure(rows: Iterable[Sequence[LineChart]]) -> Figure:
 def round_step(least: float) -> float:
     """Return the next round number: 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
-    return next(step * power for step in STEPS if step * power >= least * (1 - 1e-9))
+    return next(step * power for step in ROUND_STEPS if step * power >= least * (1 - 1e-9))
 
 
 def spread(heights: Sequence[float], apart: float, top: float, bottom: float) -> list[float]:

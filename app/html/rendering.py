@@ -30,7 +30,7 @@ from lexiscope.app.library.library import TwoModels
 from lexiscope.app.lists import checks as lengths
 from lexiscope.app.lists import difference
 from lexiscope.app.lists.example_texts import example_texts
-from lexiscope.app.lists.labels import SHOWN, as_label, page_of
+from lexiscope.app.lists.labels import LABELS_SHOWN, as_label, page_of
 from lexiscope.app.lists.view import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
@@ -143,7 +143,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "visible": visible,
     }
     jinja.globals |= {
-        "LABELS_SHOWN": SHOWN,
+        "LABELS_SHOWN": LABELS_SHOWN,
         "PRESETS": PRESETS,
         "charts": charts,
         "citation": citation,

@@ -18,7 +18,7 @@ from lexiscope.precompute.index.tensor_file import Floats
 from lexiscope.precompute.shape import DIRECTIONS, ENDS, FACTORS
 
 BEST = 10  # directions or subheads of a head: the mean of so many best ones says how well the head reads
-FIRST = 6  # first tokens of a list that decide whether it is a list of words
+JUDGED_TOKENS = 6  # first tokens of a list that decide whether it is a list of words
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _coherences(shard: Shard, words: Readable, kind: str, numbers: NDArray[np.in
     reads."""
     coherences = shard.all_coherences(kind, lens, end)[numbers]
     counts = np.flatnonzero((coherences > 0) & (coherences < SAME))
-    counts = counts[words.are_lists_of_words(shard.first_ids(kind, numbers[counts], lens, FIRST, end))]
+    counts = counts[words.are_lists_of_words(shard.first_ids(kind, numbers[counts], lens, JUDGED_TOKENS, end))]
     found = np.zeros_like(coherences)
     found[counts] = coherences[counts]
     return found

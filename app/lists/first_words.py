@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from lexiscope.app.lists.difference import head_changes
-from lexiscope.app.lists.hubs import LOOKED_AT, first_kept, without_hub_pairs
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, without_hub_pairs
 from lexiscope.app.lists.readable import readable
 from lexiscope.app.lists.view import Token, TokenPair, token_pairs
 from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens, without_repetition
@@ -17,7 +17,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import TokenTable
 
-FIRST = 4  # tokens of a vector
+FIRST_WORDS = 4  # tokens of a vector
 FIRST_PAIR: Any = Field(
     description="What the head is about: its first pair of two different words, lens cosine, preset words"
 )
@@ -28,7 +28,7 @@ _first_pairs: WeakKeyDictionary[Index, dict[tuple[str, int], list[list[TokenPair
 
 def to_read(hubs: frozenset[int]) -> int:
     """Return how much of each list to read, so that enough tokens remain without these hubs."""
-    return LOOKED_AT if hubs else FIRST
+    return READ_TO_SKIP_HUBS if hubs else FIRST_WORDS
 
 
 def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[list[Token]]:
@@ -36,7 +36,7 @@ def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[lis
     of all lists of a frequent token has very many rows."""
     texts = tokens.texts
     known: dict[int, Token] = {token: {"id": token, "token": texts[token]} for token in np.unique(ids).tolist()}
-    return [[known[token] for token in row] for row in first_kept(ids.tolist(), hubs, FIRST)]
+    return [[known[token] for token in row] for row in first_kept(ids.tolist(), hubs, FIRST_WORDS)]
 
 
 def first_pair(

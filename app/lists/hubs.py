@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from lexiscope.app.lists.view import ScoredToken, Token, TokenPair, View
 from lexiscope.precompute.index.index import Index
 
-LOOKED_AT = 40  # tokens of a list that are read to find the first few that are no hubs
+READ_TO_SKIP_HUBS = 40  # tokens of a list that are read to find the first few that are no hubs
 
 # Fields that the walk through a view skips: predictions of the model, which are no vector's list; tokens near another,
 # whose hubs are always left out; and long tables that hold no list by score.

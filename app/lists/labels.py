@@ -114,7 +114,7 @@ def _kinds(index: Index, about: LabelAddress) -> list[str]:
     return [kind for kind in named if kind in index.stored.kinds]
 
 
-SHOWN = 20  # most labels on the page of a parameter
+LABELS_SHOWN = 20  # most labels on the page of a parameter
 
 LABELS: Any = Field(
     exclude_if=lambda value: value is None, description="What people said of it, the first 20; left out if nothing"
@@ -164,7 +164,7 @@ class ShownLabel:
 
 def labels_of(index: Index, filed: Iterable[FiledLabel]) -> list[ShownLabel] | None:
     """Return the first labels of one parameter, for its page; None if there are none."""
-    return [shown(index, label) for label in islice(filed, SHOWN)] or None
+    return [shown(index, label) for label in islice(filed, LABELS_SHOWN)] or None
 
 
 def shown(index: Index, filed: FiledLabel) -> ShownLabel:
@@ -214,7 +214,7 @@ def page_of(about: LabelAddress, lens: str | None = None) -> str:
 
 ENTRIES = 10  # entries of a list that a new label starts with
 TITLE_WORDS = 3
-LONGEST = 200  # characters of a token in a new label: few tokens are so long
+LONGEST_LABEL_TEXT = 200  # characters of a token in a new label: few tokens are so long
 
 Fields = dict[str, Any]
 
@@ -240,13 +240,17 @@ class Labelled(Protocol):
 
 
 def vector_entry(path: str, lens: str, vector: Vector | None) -> LabelEntry:
-    tokens = [entry["token"] for entry in vector.top if len(entry["token"]) <= LONGEST][:ENTRIES] if vector else []
+    tokens = (
+        [entry["token"] for entry in vector.top if len(entry["token"]) <= LONGEST_LABEL_TEXT][:ENTRIES]
+        if vector
+        else []
+    )
     return LabelEntry(path, lens, tokens)
 
 
 def pairs_entry(path: str, lens: str, preset: str, top: Sequence[TokenPair]) -> LabelEntry:
     texts = [[pair["from"]["token"], pair["to"]["token"]] for pair in top]
-    pairs = [pair for pair in texts if max(map(len, pair)) <= LONGEST][:ENTRIES]
+    pairs = [pair for pair in texts if max(map(len, pair)) <= LONGEST_LABEL_TEXT][:ENTRIES]
     return LabelEntry(path, lens, pairs=pairs, preset=preset)
 
 
@@ -272,7 +276,7 @@ def _label(model: str, path: str, tokens: Iterable[str]) -> Fields:
     """Make the fields of a label; its title consists of the first words, until a person has a better one."""
     words = dict.fromkeys(word for token in tokens if (word := token.strip()).isalpha())
     title = ", ".join([*words][:TITLE_WORDS]) or path
-    return {"address": f"{model}/{path}", "title": title[:LONGEST], "text": "", "source": "", "url": ""}
+    return {"address": f"{model}/{path}", "title": title[:LONGEST_LABEL_TEXT], "text": "", "source": "", "url": ""}
 
 
 def _list_field(name: str, entries: list[Any]) -> Fields:

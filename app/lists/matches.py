@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lexiscope.app.library.comparisons import weights_of
 from lexiscope.app.lists.first_tokens import stored_lens
-from lexiscope.app.lists.hubs import LOOKED_AT, first_kept, hubs_of
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, hubs_of
 from lexiscope.app.lists.view import IN_NO_HEAD, InHead, Token, in_head, tokens_of
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.comparison import Match
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lexiscope.app.library.library import Library
 
 
-FIRST = 6  # tokens of a match
+MATCH_TOKENS = 6  # tokens of a match
 
 
 class MatchedVector(InHead):
@@ -80,7 +80,7 @@ class WordsOf:
         """Return the first tokens at one end of these vectors' lists; an empty list if they cannot be read."""
         if self.index is None or kind not in self.index.stored.kinds:
             return []
-        looked_at = max(n, LOOKED_AT) if self.hubs else n
+        looked_at = max(n, READ_TO_SKIP_HUBS) if self.hubs else n
         try:
             ids = self.index.shard(layer).first_ids(kind, np.array(indexes), self.lens, looked_at, end)
         except (IndexFault, NotFound):
@@ -94,7 +94,7 @@ class WordsOf:
             return first
         for layer in {layer for layer, _, _ in matches}:
             indexes = [index for at, index, _ in matches if at == layer]
-            for index, ids in zip(indexes, self.ids(kind, layer, indexes, end, FIRST), strict=False):
+            for index, ids in zip(indexes, self.ids(kind, layer, indexes, end, MATCH_TOKENS), strict=False):
                 first[layer, index] = tokens_of(self.index.tokens, ids)
         return first
 

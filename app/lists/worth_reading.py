@@ -10,8 +10,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.lists.hubs import LOOKED_AT as LOOKED_AT_FIRST
-from lexiscope.app.lists.hubs import first_kept
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
 from lexiscope.app.lists.pair_lists import stored_pairs
 from lexiscope.app.lists.readable import SAME, FreshWords, Readable, readable
 from lexiscope.app.lists.view import Token, TokenPair, tokens_of
@@ -22,7 +21,7 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import MATRICES
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
-LOOKED_AT = 400  # largest numbers from which the cards are chosen
+CARD_CANDIDATES = 400  # largest numbers from which the cards are chosen
 # Under another lens or preset, pairs of a word with itself and of rare pieces come first.
 HEAD_LENS, HEAD_PRESET = "cosine", "words"
 NAMEABLE = 0.4  # readability: of rated heads (benchmarks/ratings.json), 23 of the 27 above this could be named
@@ -127,10 +126,10 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
     entries: list[tuple[At, int, float]] = []
     for group, column in numbers.items():
         values = np.where(np.isfinite(column), column, -np.inf)
-        least = np.partition(values, -LOOKED_AT)[-LOOKED_AT] if len(values) > LOOKED_AT else -np.inf
+        least = np.partition(values, -CARD_CANDIDATES)[-CARD_CANDIDATES] if len(values) > CARD_CANDIDATES else -np.inf
         few = np.flatnonzero((values >= least) & np.isfinite(values))
         entries += [(group, at, value) for at, value in zip(few.tolist(), column[few].tolist(), strict=True)]
-    return sorted(entries, key=lambda entry: -entry[2])[:LOOKED_AT]
+    return sorted(entries, key=lambda entry: -entry[2])[:CARD_CANDIDATES]
 
 
 def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, str], Array]]:
@@ -145,7 +144,7 @@ def _neuron(
     index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str, end: str, hubs: frozenset[int]
 ) -> NeuronCard | None:
     """Make the card of a neuron, if two thirds of the first tokens at this end of its value are words."""
-    listed = shard.first_ids("ff_value", np.array([neuron]), lens, LOOKED_AT_FIRST if hubs else TOKENS, end).tolist()
+    listed = shard.first_ids("ff_value", np.array([neuron]), lens, READ_TO_SKIP_HUBS if hubs else TOKENS, end).tolist()
     ids = first_kept(listed, hubs, TOKENS)[0]
     if not fresh.take_if_readable(ids):
         return None

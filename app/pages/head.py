@@ -15,7 +15,7 @@ from lexiscope.app.html.numbers import percent
 from lexiscope.app.lists.checks import check_number, finite
 from lexiscope.app.lists.difference import Change, matrix_change, minus_of, vector_changes
 from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, subhead_coherence
-from lexiscope.app.lists.hubs import LOOKED_AT, first_kept
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import head_note
 from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, stored_pairs
@@ -315,7 +315,9 @@ def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[in
     numbers = np.arange(shape.d_head)
     lists = [
         first_kept(
-            shard.first_ids(kind, shape.row(kind, head, 0) + numbers, lens, LOOKED_AT if hubs else TOKENS).tolist(),
+            shard.first_ids(
+                kind, shape.row(kind, head, 0) + numbers, lens, READ_TO_SKIP_HUBS if hubs else TOKENS
+            ).tolist(),
             hubs,
             TOKENS,
         )
@@ -406,7 +408,7 @@ def _first_tokens(
     if kind not in index.stored.kinds:
         return [None] * d_head
     rows = index.shape.row(kind, head, 0) + np.arange(d_head)
-    looked_at = LOOKED_AT if hubs else TOKENS
+    looked_at = READ_TO_SKIP_HUBS if hubs else TOKENS
     at_ends = [shard.first_ids(kind, rows, lens, looked_at, end).tolist() for end in ENDS]
     norms = shard.all_norms(kind)[rows]
     kept = first_kept((at_ends[end][at] for at, end in enumerate(ends)), hubs, TOKENS)

@@ -18,7 +18,7 @@ from lexiscope.app.pages.page import Address, Arguments, Page, Site
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index, ranges
 
-SHOWN = 5  # neurons and heads of the model in which the page starts
+CARDS_SHOWN = 5  # neurons and heads of the model in which the page starts
 SEARCHED = 4  # models with a button beside the search box
 
 
@@ -124,8 +124,8 @@ def _choose_start(index: Index, lens: str) -> Start:
         lens=view.lens,
         neuron=neurons[0] if neurons else None,
         head=richest(index, heads),
-        neurons=(*neurons, *clearest)[:SHOWN],
-        heads=heads[:SHOWN],
+        neurons=(*neurons, *clearest)[:CARDS_SHOWN],
+        heads=heads[:CARDS_SHOWN],
         text=example_texts(index)[0],
     )
 

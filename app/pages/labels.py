@@ -13,7 +13,7 @@ from lexiscope.app.lists.labels import ShownLabel, shown
 from lexiscope.app.lists.view import ViewOfModel
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
 
-ROWS = 100  # labels on a page
+LABEL_ROWS = 100  # labels on a page
 
 
 class LabelsAt(Address):
@@ -46,7 +46,7 @@ class LabelsView(ViewOfModel):
 def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  # noqa: ARG001
     """What people said of the model's parameters, from the files of labels in the data folder."""
     index, found = site.index, site.library.labels(site.index)
-    page, rows = site.window(ask.page, ROWS)
+    page, rows = site.window(ask.page, LABEL_ROWS)
     return LabelsView(
         model=index.manifest.model,
         build=index.manifest.build,

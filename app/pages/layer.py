@@ -14,7 +14,7 @@ from lexiscope.app.formats.table import Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, finite, list_length, page_slice
 from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, minus_of, vector_changes
 from lexiscope.app.lists.find_tokens import token_named
-from lexiscope.app.lists.hubs import LOOKED_AT, first_kept
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
 from lexiscope.app.lists.similarity import TELLING, Shuffled, shuffled
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
 from lexiscope.app.lists.view import Token, ViewOfModel, token_of, tokens_of
@@ -32,7 +32,7 @@ SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the larg
 DIFFERENCE_SORTS = (*SORTS, "change")
 VECTORS = ("key", "up", "value")
 NUMBER = re.compile(r"[0-9]{1,9}")
-FIRST = 5  # tokens of a list in a row
+ROW_TOKENS = 5  # tokens of a list in a row
 # The field of a row that says how much a kind of vector changed.
 CHANGED = {"ff_value": "change", "ff_key": "change_key"}
 
@@ -45,9 +45,9 @@ SHARE_15: Any = Field(description="The share of all neurons of the layer whose l
 
 LAYER_COLUMNS = (
     Column("neuron", "number", tip="neuron", sort="neuron"),
-    Column("key", "tokens", count=FIRST, page_heading="key reads", tip="ff_key"),
-    Column("value", "tokens", count=FIRST, page_heading="value writes", tip="ff_value"),
-    Column("value_bottom", "tokens", count=FIRST, audience="programs"),
+    Column("key", "tokens", count=ROW_TOKENS, page_heading="key reads", tip="ff_key"),
+    Column("value", "tokens", count=ROW_TOKENS, page_heading="value writes", tip="ff_value"),
+    Column("value_bottom", "tokens", count=ROW_TOKENS, audience="programs"),
     Column("norm", "number", digits=2, tip="norm", sort="norm"),
     Column("coherence", "ratio", tip="coherence", sort="coherence"),
     Column("similarity", "number", tip="similarity", sort="similarity"),
@@ -330,14 +330,18 @@ def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[st
 
 def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset[int]) -> list[NeuronRow]:
     keys, values = (
-        first_kept(shard.first_ids(kind, neurons, lens, LOOKED_AT if hubs else FIRST).tolist(), hubs, FIRST)
+        first_kept(
+            shard.first_ids(kind, neurons, lens, READ_TO_SKIP_HUBS if hubs else ROW_TOKENS).tolist(), hubs, ROW_TOKENS
+        )
         if kind in index.stored.kinds
         else repeat(None)
         for kind in ("ff_key", "ff_value")
     )
     bottoms = (
         first_kept(
-            shard.first_ids("ff_value", neurons, lens, LOOKED_AT if hubs else FIRST, "bottom").tolist(), hubs, FIRST
+            shard.first_ids("ff_value", neurons, lens, READ_TO_SKIP_HUBS if hubs else ROW_TOKENS, "bottom").tolist(),
+            hubs,
+            ROW_TOKENS,
         )
         if "ff_value" in index.stored.kinds
         else repeat(None)

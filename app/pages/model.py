@@ -22,8 +22,7 @@ from lexiscope.app.lists.difference import (
     minus_of,
     vector_changes,
 )
-from lexiscope.app.lists.hubs import LOOKED_AT, first_kept, hubs_of, without_hub_pairs
-from lexiscope.app.lists.hubs import LOOKED_AT as LOOKED_AT_FIRST
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, hubs_of, without_hub_pairs
 from lexiscope.app.lists.readable import SAME, FreshWords, readable
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
 from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, token_pairs, tokens_of
@@ -121,7 +120,7 @@ def _clearest(
 
     def card_of(at: tuple[str, int, str], row: int, _: float) -> _ChangedVector | None:
         kind, layer, end = at
-        listed = shards[layer].first_ids(kind, np.array([row]), lens, LOOKED_AT_FIRST if hubs else TOKENS, end)
+        listed = shards[layer].first_ids(kind, np.array([row]), lens, READ_TO_SKIP_HUBS if hubs else TOKENS, end)
         ids = first_kept(listed.tolist(), hubs, TOKENS)[0]
         if not fresh.take_if_all_words(ids):
             return None
@@ -173,7 +172,7 @@ def _subhead(index: Index, vector: _ChangedVector) -> SubheadCard:
 
 
 READABLE_PAIRS = 3  # readable pairs of a cell of the maps
-STEPS = 10  # steps of the histogram of coherences, from 0 to 1
+COHERENCE_STEPS = 10  # steps of the histogram of coherences, from 0 to 1
 
 
 class ModelAt(Address):
@@ -378,9 +377,9 @@ def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> Mod
             shard = index.shard(layer)
             rows.append(_row(index, shard, lens, preset, hubs))
             whole[layer] = shard
-        except IndexFault as fault:
-            fault_text = for_visitors(fault, index.folder.parent)
-            rows.append(LayerRow(layer=layer, ready=False, fault=fault_text))
+        except IndexFault as error:
+            text = for_visitors(error, index.folder.parent)
+            rows.append(LayerRow(layer=layer, ready=False, fault=text))
         except NotFound:
             rows.append(LayerRow(layer=layer, ready=False))
     if difference := index.stored.difference:
@@ -432,12 +431,12 @@ def provenance(index: Index) -> Provenance:
 
 def _row(index: Index, shard: Shard, lens: str, preset: str, hubs: frozenset[int]) -> LayerRow:
     coherence = shard.all_coherences("ff_value", lens) if "ff_value" in index.stored.kinds else np.empty(0)
-    steps = np.clip(coherence[np.isfinite(coherence)] * STEPS, 0, STEPS - 1).astype(np.int64)
+    steps = np.clip(coherence[np.isfinite(coherence)] * COHERENCE_STEPS, 0, COHERENCE_STEPS - 1).astype(np.int64)
     stored, difference = index.stored, index.stored.difference
     cells = {matrix: _cells(index, shard, matrix, lens, preset, hubs) for matrix in stored.matrices}
     if difference:
         cells = {matrix: _with_changes(shard, matrix, cells.get(matrix, ())) for matrix in MATRICES}
-    counts = tuple(np.bincount(steps, minlength=STEPS).tolist()) if "ff_value" in index.stored.kinds else ()
+    counts = tuple(np.bincount(steps, minlength=COHERENCE_STEPS).tolist()) if "ff_value" in index.stored.kinds else ()
     return LayerRow(
         layer=shard.layer,
         ready=True,
@@ -468,7 +467,7 @@ def _cells(
     """Make a cell of each head. Only its first few pairs are read, because there may be a thousand heads; some more are
     read to skip hubs."""
     words = head_lens(index), HEAD_PRESET
-    listed = _first_pairs(index, shard, matrix, lens, preset, LOOKED_AT if hubs else 2)
+    listed = _first_pairs(index, shard, matrix, lens, preset, READ_TO_SKIP_HUBS if hubs else 2)
     readable = _first_pairs(index, shard, matrix, *words, READABLE_PAIRS)
     coherences = shard.heads.all_pair_coherences(matrix, lens, preset).tolist()
     readabilities = shard.heads.all_readabilities(matrix, *words).tolist()

@@ -28,7 +28,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
 
-MOST_READ_AGAIN = 1000  # pairs that a worker may read in another way
+MOST_PAIRS_READ_AGAIN = 1000  # pairs that a worker may read in another way
 
 
 class PairsAt(Address):
@@ -152,7 +152,7 @@ def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsRea
     stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # raises NotFound or NotStored
     check_can_run(site.index)
     asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
-    return [PairsReadingAsk.model_validate({**asked, "n": min(_length(site, ask), MOST_READ_AGAIN)})]
+    return [PairsReadingAsk.model_validate({**asked, "n": min(_length(site, ask), MOST_PAIRS_READ_AGAIN)})]
 
 
 def _length(site: ModelSite, ask: PairsArguments) -> int:

@@ -40,7 +40,7 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.asks import ReadingAsk
 from lexiscope.precompute.shape import FACTORS
 
-MOST_READ_AGAIN = 100  # tokens of a list that a worker may read in another way
+MOST_TOKENS_READ_AGAIN = 100  # tokens of a list that a worker may read in another way
 NEARLY = 0.01  # relative difference: directions whose singular values are nearer than this are easily mixed
 
 AGREES: Any = Field(description="The end of the value that is more similar to the key's top; null where neither is")
@@ -368,7 +368,7 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
         "layer": at.layer,
         "reading": ask.reading,
         "lens": ask.lens,
-        "k": min(_length(site, ask), MOST_READ_AGAIN),
+        "k": min(_length(site, ask), MOST_TOKENS_READ_AGAIN),
     }
     return [ReadingAsk.model_validate({**common, "kind": kind, "index": row}) for kind, row in vectors.values()]
 

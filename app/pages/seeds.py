@@ -28,7 +28,7 @@ from lexiscope.precompute.live.wire.answers import (
 from lexiscope.precompute.live.wire.asks import SeedsArguments, SeedsAsk
 from lexiscope.precompute.live.wire.grammar import write_terms
 
-TOKENS = 8  # tokens of each vector
+VECTOR_TOKENS = 8  # tokens of each vector
 PULLING_WORDS = 3
 
 
@@ -66,7 +66,7 @@ class SeedsView(ViewOfModel):
         """Return the table of vectors and, if heads were asked for, of what each writes and seeks: in CSV token by
         token."""
         columns = [*COLUMNS, *(column for at, seed in enumerate(self.seeds) for column in _of_seed(at, seed))]
-        columns.append(Column("top", "words", heading="tokens", count=TOKENS if self.words else 0))
+        columns.append(Column("top", "words", heading="tokens", count=VECTOR_TOKENS if self.words else 0))
         results = [{"rank": rank, **result} for rank, result in enumerate(self.results, 1)]
         tables = [Table(f"{self.model}, vectors about {self.words} ({self.lens})", tuple(columns), results)]
         if self.heads:
@@ -145,7 +145,7 @@ def listing(lists: FirstLists, result: SeedResult) -> SeedListing:
     return {
         **result,
         **in_head(lists.index.shape, result["kind"], result["index"]),
-        "top": lists.tokens(*place, TOKENS),
+        "top": lists.tokens(*place, VECTOR_TOKENS),
         "computed": lists.is_computed(*place),
     }
 
@@ -224,9 +224,9 @@ def seed_ranking_view(
                 "layer": result.layer,
                 "index": result.index,
                 "score": result.score,
-                "top": lists.read(result.kind, result.layer, result.index, TOKENS)
+                "top": lists.read(result.kind, result.layer, result.index, VECTOR_TOKENS)
                 if result.layer in index.manifest.shards and result.kind in index.stored.kinds
-                else lists.tokens(result.kind, result.layer, result.index, TOKENS),
+                else lists.tokens(result.kind, result.layer, result.index, VECTOR_TOKENS),
                 "computed": lists.is_computed(result.kind, result.layer, result.index),
             }
             for result in results

@@ -164,9 +164,9 @@ def _page_request(state: State, request: Request) -> PageRequest:
     )
 
 
-def explain(faults: Sequence[Mapping[str, Any]]) -> str:
+def explain(errors: Sequence[Mapping[str, Any]]) -> str:
     """Explain in a sentence what pydantic finds wrong with the arguments of an address."""
-    return "; ".join(f"{fault['loc'][-1]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in faults)
+    return "; ".join(f"{error['loc'][-1]} = {str(error['input'])[:100]!r}: {error['msg']}" for error in errors)
 
 
 def _allowed(request: Request) -> list[str]:

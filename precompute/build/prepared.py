@@ -153,8 +153,8 @@ def _wanted_pieces(parts: tuple[str, ...], layers: list[int], has_head: bool) ->
 
 
 def _tasks(pieces: list[Piece]) -> list[Task]:
-    """Group pieces that are made together. The nearest tokens come after the first layer, because nobody needs them
-    before."""
+    """Group pieces that are made together. The nearest tokens come after the first layer, so that a layer can be
+    read soon."""
     tasks: list[Task] = []
     for piece in pieces:
         if piece.layer is not None and tasks and tasks[-1][0].layer == piece.layer:

@@ -20,7 +20,7 @@ def write_piece(folder: Path, manifest: Manifest, piece: Piece, arrays: Mapping[
     layout = layout_of(manifest.with_entry(piece, entry), piece)
     described = {name: (array.dtype, array.shape) for name, array in arrays.items()}
     unknown = (f"its array {name} is unknown" for name in sorted(arrays.keys() - layout.keys()))
-    for problem in (*unknown, *misfits(described, layout)):
-        raise TypeError(f"{path.name}: {problem}")
+    for error in (*unknown, *misfits(described, layout)):
+        raise TypeError(f"{path.name}: {error}")
     sha256, n_bytes = write_tensors(path, arrays, metadata(manifest, piece))
     return manifest.with_entry(piece, entry.model_copy(update={"bytes": n_bytes, "sha256": sha256}))

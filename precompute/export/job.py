@@ -47,8 +47,8 @@ def export(index: Index, folder: Path, options: ExportOptions, progress: Progres
     lenses = _chosen("lens", options.lenses, stored.lenses)
     if not index.layers:
         raise BuildError(f"no layer of {index.manifest.model} is ready yet: there is nothing to export")
-    for fault in index.faults.values():
-        raise fault
+    for error in index.faults.values():
+        raise error
     with _new_folder(folder) as beside:
         progress.start(index.manifest.model, len(names), 0, len(names))
         files = _write_files(Entries(index, lenses), names, beside, options, progress)

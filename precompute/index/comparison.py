@@ -185,8 +185,8 @@ def open_comparison_file(folder: Path, record: ComparisonRecord, name: str) -> T
     if file.metadata != record.metadata:
         raise damaged(path, f"belongs to another comparison: {dict(file.metadata)!a} instead of {record.metadata}")
     arrays = {array: (tensor.dtype, tensor.shape) for array, tensor in file.tensors.items()}
-    for problem in misfits(arrays, record.layout(name)):
-        raise damaged(path, f"does not fit {COMPARISON}: {problem}")
+    for error in misfits(arrays, record.layout(name)):
+        raise damaged(path, f"does not fit {COMPARISON}: {error}")
     return file
 
 

@@ -144,8 +144,8 @@ class Index:
                 self.changed = True
                 raise _change(shard.file, self.manifest.shards[layer])
             return shard
-        if fault := self.faults.get(layer):
-            raise type(fault)(str(fault))
+        if error := self.faults.get(layer):
+            raise type(error)(str(error))
         model, n_layers = self.manifest.model, self.shape.n_layers
         if not 0 <= layer < n_layers:
             raise NotFound(f"layer {layer}: {model} has layers 0 to {n_layers - 1}")
@@ -208,7 +208,7 @@ class Index:
 
     @property
     def _fault_texts(self) -> list[tuple[int, str]]:
-        return sorted((layer, str(fault)) for layer, fault in self.faults.items())
+        return sorted((layer, str(error)) for layer, error in self.faults.items())
 
     @property
     def _state(self) -> object:
@@ -218,7 +218,7 @@ class Index:
     def _is_current(self) -> bool:
         """Return True if no file has changed, by one stat each. A file that the system refused to read counts as
         changed, because it may be readable now."""
-        refused = any(isinstance(fault, ShardUnreadable) for fault in self.faults.values())
+        refused = any(isinstance(error, ShardUnreadable) for error in self.faults.values())
         if self.changed or refused or (self.manifest.neighbours and not self._neighbours):
             return False
         stamps = {MANIFEST: self._stamp}
@@ -262,8 +262,8 @@ class Index:
             try:
                 shard = open_shard(path, manifest, layer)
                 _check_length(path, shard.file.n_bytes, entry)
-            except IndexFault as fault:
-                faults[layer] = fault.bare()
+            except IndexFault as error:
+                faults[layer] = error.bare()
             else:
                 shards[layer] = shard
         return cls(folder, manifest, stamp, vocabulary, shards, faults, _open_neighbours(folder, manifest))

@@ -121,8 +121,8 @@ def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
             raise damaged(path, f"is layer {layer}, not layer {expected['layer']}")
         raise damaged(path, f"belongs to another build: {said!a} instead of {expected}")
     arrays = {name: (tensor.dtype, tensor.shape) for name, tensor in file.tensors.items()}
-    for problem in misfits(arrays, layout_of(manifest, piece)):
-        raise damaged(path, f"does not fit the manifest: {problem}")
+    for error in misfits(arrays, layout_of(manifest, piece)):
+        raise damaged(path, f"does not fit the manifest: {error}")
     if piece.part == "lists":
         _check_bounds(file, manifest.stored)
     return file

@@ -11,12 +11,12 @@ from lexiscope.precompute.weights.hub_trouble import HubTrouble, Trouble, explai
 @contextmanager
 def in_words(repository: str, revision: str | None, folder: Path, writing: bool = False) -> Iterator[None]:
     """Raise the client's errors as ours; `folder` is where files are written, for the message about a full disk."""
-    with explain_hub_errors(folder, lambda trouble: _explain(trouble, repository, revision, writing)):
+    with explain_hub_errors(folder, lambda error: _explain(error, repository, revision, writing)):
         yield
 
 
-def _explain(trouble: HubTrouble, repository: str, revision: str | None, writing: bool) -> LexiscopeError:
-    match trouble.kind:
+def _explain(error: HubTrouble, repository: str, revision: str | None, writing: bool) -> LexiscopeError:
+    match error.kind:
         case Trouble.NO_ID:
             return NotPublished(f"{repository!r} is no repository of the Hub: give owner/name")
         case Trouble.TERMS:
@@ -39,12 +39,12 @@ def _explain(trouble: HubTrouble, repository: str, revision: str | None, writing
                 "Check the spelling (owner/name); for a private one run `hf auth login` first"
             )
         case Trouble.NOT_TAKEN:
-            return TravelError(f"The Hub does not take this for {repository}: {trouble.detail}")
-        case Trouble.STATUS if writing and trouble.status in (409, 412):
+            return TravelError(f"The Hub does not take this for {repository}: {error.detail}")
+        case Trouble.STATUS if writing and error.status in (409, 412):
             return TravelError(f"{repository} was changed by somebody else meanwhile: run the same command again")
         case Trouble.STATUS:
             return SourceUnreachable(
-                f"The Hub answers with status {trouble.status} when it is asked for {repository}: try again later, the "
+                f"The Hub answers with status {error.status} when it is asked for {repository}: try again later, the "
                 "same command goes on"
             )
         case Trouble.OFFLINE:
@@ -53,5 +53,5 @@ def _explain(trouble: HubTrouble, repository: str, revision: str | None, writing
             )
         case Trouble.NO_ANSWER:
             return SourceUnreachable(
-                f"The Hub cannot be reached for {repository} ({trouble.detail}): check the network, then run this again"
+                f"The Hub cannot be reached for {repository} ({error.detail}): check the network, then run this again"
             )

@@ -44,8 +44,8 @@ class PushOptions:
 
 def push(index: Index, repository: str, options: PushOptions, progress: Progress) -> str:
     """Publish the index, and return the commit that completes it."""
-    for fault in index.faults.values():
-        raise fault
+    for error in index.faults.values():
+        raise error
     if not index.layers:
         raise BuildError(f"no layer of {index.manifest.model} is ready yet: there is nothing to push")
     with in_words(repository, options.revision, index.folder, writing=True):

@@ -31,10 +31,10 @@ NORM_ERROR = 1e-6  # relative error of the norm of a head's matrix
 # To find the hubs of a layer with short lists; if more are needed, coherences are not checked.
 MOST_MULTIPLICATIONS = 10**10
 CHECKS = {"stats": stats_fault}  # checks of the parts that hold numbers of vectors beside their lists
-ROWS = 32  # source tokens whose whole row of a head's matrix is computed
+CHECKED_ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
-def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
+def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: int = CHECKED_ROWS) -> Iterator[Result]:
     """Check some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer of the
     index.
 
@@ -53,40 +53,40 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
         hubs = _hubs(index, layer, brute)
         for kind in stored.weight_kinds:
             numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
-            fault = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
-            yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", fault
+            error = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
+            yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", error
         for part, check in CHECKS.items():
             entry = index.manifest.entries().get(piece := Piece(part, layer))
             for kind in stored.weight_kinds if entry and piece.is_known(entry.file) else ():
                 numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
-                fault = _checked(index, layer, check, brute, kind, numbers, part=part)
-                yield f"{piece}: {kind} {', '.join(map(str, numbers))}", fault
+                error = _checked(index, layer, check, brute, kind, numbers, part=part)
+                yield f"{piece}: {kind} {', '.join(map(str, numbers))}", error
         for matrix in stored.directions:
             for head in rng.choice(
                 shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False
             ).tolist():
                 numbers = np.sort(rng.choice(shape.d_head, min(sample, shape.d_head), replace=False))
-                fault = _checked(index, layer, directions_fault, brute, matrix, head, numbers, hubs)
+                error = _checked(index, layer, directions_fault, brute, matrix, head, numbers, hubs)
                 left_out = doubtful(brute, layer, matrix, head, numbers)
                 said = f"{', '.join(map(str, numbers))}{left_out}"
-                yield f"layer {layer} directions of {matrix} head {head}: {said}", fault
+                yield f"layer {layer} directions of {matrix} head {head}: {said}", error
         for compared in stored.compared:
             count = shape.d_mlp if compared == "ff" else shape.n_heads * shape.d_head
             numbers = np.sort(rng.choice(count, min(sample, count), replace=False))
-            fault = _checked(index, layer, _similarity_fault, brute, compared, numbers)
+            error = _checked(index, layer, _similarity_fault, brute, compared, numbers)
             yield (
                 f"layer {layer} similarity of {', '.join(_named(index, compared, n) for n in numbers.tolist())}",
-                fault,
+                error,
             )
         for matrix in stored.matrices:
             head = int(rng.integers(shape.n_heads))
             sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
-            fault = _checked(index, layer, _pairs_fault, brute, matrix, head, sources, hubs)
-            yield f"layer {layer} {matrix} head {head}", fault
+            error = _checked(index, layer, _pairs_fault, brute, matrix, head, sources, hubs)
+            yield f"layer {layer} {matrix} head {head}", error
         for matrix in MATRICES if stored.difference else ():
             head = int(rng.integers(shape.n_heads))
-            fault = _checked(index, layer, _head_norms_fault, brute, matrix, head)
-            yield f"layer {layer} norm of {matrix} head {head}", fault
+            error = _checked(index, layer, _head_norms_fault, brute, matrix, head)
+            yield f"layer {layer} norm of {matrix} head {head}", error
         lists = [index.shard(layer).array(f"{name}.ids")[0] for name in (*stored.kinds[-1:], *stored.matrices[:1])]
         for token in (*(int(rng.choice(ids.ravel())) for ids in lists), int(rng.integers(shape.d_vocab))):
             yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_fault, token)
@@ -103,10 +103,10 @@ def _checked(
     """Return the error of a file of a layer that one of the checks finds; None if there is none."""
     try:
         wrong = check(index, layer, *what)
-    except ShardDamaged as fault:  # reading raises it for values that cannot be right
-        return fault
-    except NotFound as fault:  # a token that was drawn from a list does not exist
-        wrong = f"a list with {fault}"
+    except ShardDamaged as error:  # reading raises it for values that cannot be right
+        return error
+    except NotFound as error:  # a token that was drawn from a list does not exist
+        wrong = f"a list with {error}"
     file = index.manifest.entries()[Piece(part, layer)].file
     return _fault(index, file, f"layer {layer}: {wrong}") if wrong else None
 
@@ -136,8 +136,8 @@ def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> Lexiscope
     for at, token in enumerate(tokens.tolist()):
         try:
             nearest = index.neighbours(token)
-        except ShardDamaged as fault:
-            return fault
+        except ShardDamaged as error:
+            return error
         if nearest is None:
             return None  # the file does not open, which the check of sums reports
         ids, stored = nearest

@@ -15,14 +15,14 @@ def check_sums(index: Index) -> Iterator[Result]:
     """Compare every file of the index with the manifest, also those of parts that are not known here."""
     manifest = index.manifest
     for piece, entry in manifest.entries().items():
-        fault: LexiscopeError | None = index.faults.get(piece.layer or 0) if piece.part == "lists" else None
+        first_error: LexiscopeError | None = index.faults.get(piece.layer or 0) if piece.part == "lists" else None
         try:
-            if piece.is_known(entry.file) and not fault:
+            if piece.is_known(entry.file) and not first_error:
                 check_piece(index.folder / entry.file, manifest, piece)
             entry.check_sum(index.folder)
-        except LexiscopeError as wrong:
-            fault = fault or wrong
-        yield entry.file, fault
+        except LexiscopeError as error:
+            first_error = first_error or error
+        yield entry.file, first_error
     path = index.folder / TOKENIZER
     try:
         why = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"

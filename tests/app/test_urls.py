@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexiscope.app.urls import LONGEST, pack, unpack
+from lexiscope.app.urls import MOST_UNPACKED_BYTES, pack, unpack
 from lexiscope.precompute.errors import BadRequest
 
 
@@ -24,6 +24,6 @@ def test_what_is_damaged_is_refused(damaged: str) -> None:
 
 
 def test_what_is_too_long_is_refused() -> None:
-    assert unpack(pack("a" * LONGEST)) == "a" * LONGEST
-    with pytest.raises(BadRequest, match=f"more than {LONGEST} bytes"):
-        unpack(pack("a" * (LONGEST + 1)))
+    assert unpack(pack("a" * MOST_UNPACKED_BYTES)) == "a" * MOST_UNPACKED_BYTES
+    with pytest.raises(BadRequest, match=f"more than {MOST_UNPACKED_BYTES} bytes"):
+        unpack(pack("a" * (MOST_UNPACKED_BYTES + 1)))

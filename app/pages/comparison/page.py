@@ -240,15 +240,15 @@ def _read(comparison: Comparison, a: WordsOf, b: WordsOf, only: str | None) -> C
         try:
             kinds[kind] = kind_view(comparison, kind)
             strongest += strongest_matches(comparison, kind, a, b, of_many=only is None)
-        except (IndexFault, NotBuilt) as fault:
+        except (IndexFault, NotBuilt) as error:
             kinds.pop(kind, None)
-            missing[kind] = for_visitors(fault, data)
-            unfinished += [kind] if isinstance(fault, NotBuilt) else []
+            missing[kind] = for_visitors(error, data)
+            unfinished += [kind] if isinstance(error, NotBuilt) else []
     stitching, stitching_fault = [], ""
     try:
         stitching = comparison.stitching()
-    except LexiscopeError as fault:
-        stitching_fault = for_visitors(fault, data)
+    except LexiscopeError as error:
+        stitching_fault = for_visitors(error, data)
     return ComparisonView(
         a=comparison.a.model,
         b=comparison.b.model,

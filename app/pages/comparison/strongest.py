@@ -14,17 +14,16 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import weights_of
-from lexiscope.app.lists.matches import FIRST as FIRST_WORDS
-from lexiscope.app.lists.matches import MatchedVector, WordsOf, agreeing_end
+from lexiscope.app.lists.matches import MATCH_TOKENS, MatchedVector, WordsOf, agreeing_end
 from lexiscope.app.lists.readable import FreshWords, readable
 from lexiscope.precompute.index.comparison import Comparison, MatchedPair
 from lexiscope.precompute.index.parameter_names import matched_name
 
-SHOWN, SHOWN_ALONE = 6, 24  # pairs of a kind, beside other kinds and alone
-LOOKED_AT = 600  # pairs with the largest |r| that are searched
+MATCHES_SHOWN, MATCHES_SHOWN_ALONE = 6, 24  # pairs of a kind, beside other kinds and alone
+MATCH_CANDIDATES = 600  # pairs with the largest |r| that are searched
 COMPARED = 20  # first tokens that are searched for common words
 COMMON = 3  # words that both lists must have in common
-FIRST = 7  # first tokens that must read as words
+READABLE_TOKENS = 7  # first tokens that must read as words
 
 
 class MatchedVectors(TypedDict):
@@ -38,8 +37,8 @@ def strongest_matches(
     comparison: Comparison, kind: str, a: WordsOf, b: WordsOf, of_many: bool = True
 ) -> list[MatchedVectors]:
     """Choose the matches of a kind; fewer if they stand beside those of other kinds (`of_many`)."""
-    count = SHOWN if of_many else SHOWN_ALONE
-    pairs = list(islice(_distinct(comparison, kind), LOOKED_AT))
+    count = MATCHES_SHOWN if of_many else MATCHES_SHOWN_ALONE
+    pairs = list(islice(_distinct(comparison, kind), MATCH_CANDIDATES))
     chosen = list(islice(_readable(pairs, kind, a, b, -(-count // 3)), count)) or pairs[:count]
     return [_words(pair, kind, a, b) for pair in chosen]
 
@@ -79,9 +78,9 @@ def _readable(pairs: list[MatchedPair], kind: str, a: WordsOf, b: WordsOf, per_l
         ids_a = _first(a, kind, pair.a_layer, pair.a_index, "top")
         ids_b = _first(b, kind, pair.b_layer, pair.b_index, agreeing_end(pair.r))
         common = set(fresh[0].words.stems(ids_a)) & set(fresh[1].words.stems(ids_b))
-        if len(common) < COMMON or not fresh[0].take_if_readable(ids_a[:FIRST]):
+        if len(common) < COMMON or not fresh[0].take_if_readable(ids_a[:READABLE_TOKENS]):
             continue
-        if fresh[1].take_if_readable(ids_b[:FIRST]):
+        if fresh[1].take_if_readable(ids_b[:READABLE_TOKENS]):
             of_layer[pair.a_layer] += 1
             yield pair
 
@@ -111,7 +110,7 @@ def strongest_table(a: str, b: str, strongest: list[MatchedVectors]) -> Table:
             Column(model, get=lambda pair: matched_name(vector(pair), pair["kind"]), audience="people"),
             Column(f"layer_{side}", get=lambda pair: vector(pair)["layer"], audience="programs"),
             Column(f"index_{side}", get=lambda pair: vector(pair)["index"], audience="programs"),
-            Column(f"words_{side}", "tokens", get=words, heading="words", count=FIRST_WORDS),
+            Column(f"words_{side}", "tokens", get=words, heading="words", count=MATCH_TOKENS),
         )
 
     end = Column("end_b", get=lambda pair: "bottom" if pair["r"] < 0 else "top", heading="end")

@@ -15,8 +15,8 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-TOKENS = 5  # tokens of a neuron's value
-PAIRS = 2  # pairs of a head's VO
+VALUE_TOKENS = 5  # tokens of a neuron's value
+VO_PAIRS = 2  # pairs of a head's VO
 
 
 def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
@@ -25,7 +25,7 @@ def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> 
     for part in (*found["raises"], *found["lowers"]) if found else ():
         layer, head, neuron, end = part["layer"], part["head"], part["neuron"], part["end"] or "top"
         part["pairs"] = None if head is None else _pairs(lists.index, layer, head)
-        part["value"] = None if neuron is None else lists.tokens("ff_value", layer, neuron, TOKENS, end)
+        part["value"] = None if neuron is None else lists.tokens("ff_value", layer, neuron, VALUE_TOKENS, end)
         part["computed"] = neuron is not None and lists.is_computed("ff_value", layer, neuron, end)
 
 
@@ -35,7 +35,7 @@ def _pairs(index: Index, layer: int, head: int) -> list[TokenPair] | None:
         return None
     lens = "cosine" if "cosine" in index.stored.lenses else index.stored.lens
     try:
-        ids, scores, (top, _) = index.shard(layer).heads.both_ends("vo", head, lens, "words", PAIRS)
+        ids, scores, (top, _) = index.shard(layer).heads.both_ends("vo", head, lens, "words", VO_PAIRS)
     except (IndexFault, NotFound):
         return []
     return token_pairs(index.tokens, ids[:top].tolist(), scores[:top].tolist())

@@ -13,7 +13,7 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-TOKENS = 5  # tokens of a neuron's key and value
+NEURON_TOKENS = 5  # tokens of a neuron's key and value
 TOKENS_OF_CHOSEN = 15  # tokens of the neuron that was asked about
 
 COLUMNS = (
@@ -27,7 +27,7 @@ def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> 
     """Put the words of its vectors beside each neuron."""
     for name in ("neurons", "activations", "strongest"):
         for neuron in answer.get(name) or ():
-            _add_words(neuron, lists, TOKENS)
+            _add_words(neuron, lists, NEURON_TOKENS)
     if chosen := answer.get("neuron"):
         _add_words(chosen, lists, TOKENS_OF_CHOSEN)
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.difference import check_can_run, minus_of
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
-from lexiscope.app.lists.hubs import LOOKED_AT
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS
 from lexiscope.app.lists.view import ViewOfModel
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import changes, prediction
@@ -38,7 +38,7 @@ from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk
 from lexiscope.precompute.live.wire.fields import empty_is
 from lexiscope.precompute.shape import Predicts
 
-LONG_TEXT = 1200  # characters of a text, escaped for an address: a longer text is packed
+LONGEST_PLAIN_TEXT = 1200  # characters of a text, escaped for an address: a longer text is packed
 FORMATS = ("json", "csv")
 TEXT_FORMATS = ("md", "tex")  # formats of panels whose tables people read elsewhere, too
 PREDICTS = (
@@ -70,7 +70,7 @@ class PromptQuery(PromptArguments):
 
     def query(self) -> dict[str, Any]:
         query = super().query()
-        if len(quote(self.text)) > LONG_TEXT:
+        if len(quote(self.text)) > LONGEST_PLAIN_TEXT:
             return {"z": pack(query.pop("text")), **query}
         return query
 
@@ -183,7 +183,7 @@ def asks(site: ModelSite, _: PromptAt, ask: PromptArguments) -> list[PromptAsk]:
         raise BadRequest("there is no text: give it as text=")
     if not ask.text or site.index.stored.difference:
         return []
-    spare = LOOKED_AT if site.hide_hubs and "patterns" in ask.panel else 0
+    spare = READ_TO_SKIP_HUBS if site.hide_hubs and "patterns" in ask.panel else 0
     fields = {name: getattr(ask, name) for name in PromptArguments.model_fields}
     return [PromptAsk(**fields, spare=spare, unbuilt=unbuilt(site.index, ask.lens))]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.formats.latex import FLOATS, ROWS, as_latex, escape
+from lexiscope.app.formats.latex import FLOATS, TABLE_ROWS, as_latex, escape
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.formats.text_formats import Source
 from lexiscope.app.urls import format_address
@@ -115,7 +115,7 @@ def test_a_table_has_a_caption_a_label_and_its_source() -> None:
 
 
 def test_long_tables_go_on_in_others() -> None:
-    written = as_latex([tokens_table("t", ["a"] * (2 * ROWS + 1)), tokens_table("t", ["b"])], SOURCE)
+    written = as_latex([tokens_table("t", ["a"] * (2 * TABLE_ROWS + 1)), tokens_table("t", ["b"])], SOURCE)
     assert re.findall(r"\\label\{(.+?)\}", written) == ["tab:t", "tab:t-2", "tab:t-3", "tab:t-again2"]
     assert re.findall(r"\\caption\{(.+?)\. W", written) == ["t", "t, continued", "t, continued", "t"]
     many = as_latex([tokens_table(str(at), ["a"]) for at in range(2 * FLOATS + 1)], SOURCE)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
-from lexiscope.app.lists.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
+from lexiscope.app.lists.direction_coherence import BEST, JUDGED_TOKENS, direction_coherence, subhead_coherence
 from lexiscope.app.lists.readable import SAME, readable
 from lexiscope.app.pages.head import NAMED, NOISE, TOKENS, MatrixDirections
 from lexiscope.app.pages.page import ModelSite
@@ -174,7 +174,7 @@ def some_lists_of_words(arrays: dict[str, Any], coherence: float | None = None) 
     random = np.random.default_rng(3)
     for kind in (*DIRECTION_KINDS, *FACTORS["vo"], *FACTORS["qk"]):
         for row in range(0, len(arrays[f"{kind}.ids"]), 2):
-            arrays[f"{kind}.ids"][row, :, :, :FIRST] = random.permutation(words)[:FIRST]
+            arrays[f"{kind}.ids"][row, :, :, :JUDGED_TOKENS] = random.permutation(words)[:JUDGED_TOKENS]
         if coherence is not None:
             arrays[f"{kind}.coherence"][...] = coherence
 
@@ -202,7 +202,7 @@ def test_coherence_of_both_sides_at_the_better_end(tmp_path: Path) -> None:
                         for kind in kinds:
                             ids, _ = shard.vectors([(kind, head * d_head + j)], lens)
                             coherence = shard.coherences(kind, head * d_head + j, lens)[end]
-                            is_read = word_list(index, ids[0, end, :FIRST].tolist()) and coherence < SAME
+                            is_read = word_list(index, ids[0, end, :JUDGED_TOKENS].tolist()) and coherence < SAME
                             sides.append(coherence if is_read else 0.0)
                         at_ends.append(sum(sides) / 2)
                         assert name == ENDS[end]

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from lexiscope.app import urls
 from lexiscope.app.html.numbers import ratio
 from lexiscope.app.html.tokens import plain_pairs
-from lexiscope.app.pages.model import READABLE_PAIRS, STEPS
+from lexiscope.app.pages.model import COHERENCE_STEPS, READABLE_PAIRS
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 from tests.support.lists import SHAPES, all_pairs, stored_arrays, token
@@ -35,8 +35,8 @@ def test_maps(index: Index, lens: str, preset: str) -> None:
             assert (row.fault, row.coherence, row.vo, row.qk) == (None, (), (), ())
             continue
         numbers = arrays[row.layer]["ff_value.coherence"][:, at, 0].tolist()
-        steps = [min(max(int(x * STEPS), 0), STEPS - 1) for x in numbers if not math.isnan(x)]
-        assert list(row.coherence) == [steps.count(step) for step in range(STEPS)]
+        steps = [min(max(int(x * COHERENCE_STEPS), 0), COHERENCE_STEPS - 1) for x in numbers if not math.isnan(x)]
+        assert list(row.coherence) == [steps.count(step) for step in range(COHERENCE_STEPS)]
         for matrix in MATRICES:
             for head, cell in enumerate(getattr(row, matrix)):
                 number = arrays[row.layer][f"{matrix}.coherence"][head, at, PRESETS.index(preset), 0].item()

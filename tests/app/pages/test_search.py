@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from lexiscope.app import urls
 from lexiscope.app.library.library import Library
-from lexiscope.app.lists.first_words import FIRST
+from lexiscope.app.lists.first_words import FIRST_WORDS
 from lexiscope.app.pages.search import FIRST_PAIRS, GROUPS, LONGEST
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
@@ -30,7 +30,7 @@ from tests.support.tokenizers import tokenizer_json
 from tests.support.views import search_view, suggest_view
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
-FIRST_TOKENS = {name: first_tokens(shape, READY[name], FIRST) for name, shape in SHAPES.items()}
+FIRST_TOKENS = {name: first_tokens(shape, READY[name], FIRST_WORDS) for name, shape in SHAPES.items()}
 
 
 def matches(name: str, words: list[list[int]], lens: str, kind: str | None) -> list[dict[str, Any]]:

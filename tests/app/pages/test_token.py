@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexiscope.app.lists.first_words import FIRST
+from lexiscope.app.lists.first_words import FIRST_WORDS
 from lexiscope.app.pages.token import FIRST_LISTINGS, FIRST_PAIRS
 from lexiscope.precompute.build.inverted import invert_pairs
 from lexiscope.precompute.errors import NotFound
@@ -41,7 +41,7 @@ ROLES = {
 
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
-FIRST_TOKENS = {name: first_tokens(shape, READY[name], FIRST) for name, shape in SHAPES.items()}
+FIRST_TOKENS = {name: first_tokens(shape, READY[name], FIRST_WORDS) for name, shape in SHAPES.items()}
 PAIRS = {name: list(all_pairs(shape, READY[name])) for name, shape in SHAPES.items()}
 
 
