@@ -123,6 +123,7 @@ class Here:
 
     def _answer(self, index: Index, ask: Any) -> Any:
         """Answer what a page asks of a worker."""
+        answer: Any
         with self._engine_lock:
             match ask:
                 case SeedsAsk():

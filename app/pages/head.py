@@ -176,8 +176,8 @@ class HeadView(ViewOfModel):
         """What the page shows: the readable pairs, then the paper's or, unless they are the readable ones, those of its
         own lens and preset."""
         shown = [pairs for pairs in (self.readable, self.paper) if pairs]
-        is_readable = bool(self.readable) and (self.readable.lens, self.readable.preset) == (self.lens, self.preset)
-        if self.vo and self.qk and not self.paper and not is_readable:
+        is_there = any((pairs.lens, pairs.preset) == (self.lens, self.preset) for pairs in shown)
+        if self.vo and self.qk and not self.paper and not is_there:
             shown.append(HeadPairs(lens=self.lens, preset=self.preset, vo=self.vo, qk=self.qk))
         return shown
 
