@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.app.lists.find_tokens import token_named
-from lexiscope.app.pages.layer import FIRST, SORTS
+from lexiscope.app.pages.layer import ROW_TOKENS, SORTS
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES
@@ -21,9 +21,9 @@ ROWS = {
     (name, lens): [
         {
             "neuron": neuron,
-            "key": [token(t) for t in arrays["ff_key.ids"][neuron, at, 0, :FIRST].tolist()],
-            "value": [token(t) for t in arrays["ff_value.ids"][neuron, at, 0, :FIRST].tolist()],
-            "value_bottom": [token(t) for t in arrays["ff_value.ids"][neuron, at, 1, :FIRST].tolist()],
+            "key": [token(t) for t in arrays["ff_key.ids"][neuron, at, 0, :ROW_TOKENS].tolist()],
+            "value": [token(t) for t in arrays["ff_value.ids"][neuron, at, 0, :ROW_TOKENS].tolist()],
+            "value_bottom": [token(t) for t in arrays["ff_value.ids"][neuron, at, 1, :ROW_TOKENS].tolist()],
             "norm": arrays["ff_value.norm"][neuron].item(),
             "coherence": None if neuron == 1 else arrays["ff_value.coherence"][neuron, at, 0].item(),
             "similarity": arrays["ff.similarity"][neuron, at, 0].item(),
