@@ -18,8 +18,8 @@ from lexiscope.app.commands.command import (
     stopping,
 )
 from lexiscope.precompute.errors import BuildError, LexiscopeError
-from lexiscope.precompute.index.layout import PARTS
 from lexiscope.precompute.plain_text import plain
+from lexiscope.precompute.shape import PART_NAMES
 
 if TYPE_CHECKING:
     from lexiscope.precompute.build.options import BuildOptions
@@ -42,8 +42,8 @@ def ray_address(text: str) -> str:
     *BUILD,
     option(
         "--parts",
-        f"only these, of {', '.join(PARTS)} (default: all that are missing)",
-        some_of(tuple(PARTS)),
+        f"only these, of {', '.join(PART_NAMES)} (default: all that are missing)",
+        some_of(PART_NAMES),
         metavar="PART,...",
     ),
     option("--revision", "a branch, tag or commit on the Hub (default: as built, else main)"),

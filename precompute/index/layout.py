@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from lexiscope.precompute.index.stored import Stored
-from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS, Shape
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS, PartName, Shape
 
 # Array -> (type, dimensions). `id`, `number` and `rank` are the smallest of the unsigned types that fit.
 PER_KIND = {
@@ -86,7 +86,7 @@ Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]
 class Part:
     """A part of an index: a file for the whole model, or one for each layer."""
 
-    name: str
+    name: PartName
     title: str  # the name of its files in messages
     stem: str  # the beginning of its files' names
     version: int | None = (
@@ -111,7 +111,7 @@ class Part:
 
 
 # In the order in which a build makes them, except that the nearest tokens wait for the first layer.
-PARTS = {
+PARTS: Mapping[str, Part] = {
     part.name: part
     for part in (
         Part("vocabulary", "vocabulary", "vocabulary"),

@@ -44,6 +44,7 @@ def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> d
     return {
         "top": expected_list(ids[0], scores[0]), "bottom": expected_list(ids[1], scores[1]),
         "norm": arrays[f"{kind}.norm"][row].item(), "coherence": defined(arrays[f"{kind}.coherence"][row, lens]),
+        "moments": None,
     }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from lexiscope.precompute.lab import coverage, inverse, similarity
 from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
 from lexiscope.precompute.project import coherence, readability
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
-from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
+from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PART_NAMES, PRESETS, SIDES, Shape
 from lexiscope.precompute.travel.pulled_record import PULLED, PulledRecord
 from lexiscope.precompute.verify import brute_coherence, brute_similarity
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
@@ -83,7 +83,7 @@ def test_axes_kinds_and_types() -> None:
 
 def test_moments() -> None:
     assert words(section("Moments of lists").split("`moments` are")[1].split(": ")[0]) == [*layout.MOMENTS]
-    assert words(PAGE.split("It has parts")[1].split(": ")[0]) == [*layout.PARTS]
+    assert words(PAGE.split("It has parts")[1].split(": ")[0]) == [*layout.PARTS] == [*PART_NAMES]
 
 
 def test_similarity_and_coherence() -> None:
