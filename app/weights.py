@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lexiscope.precompute.weights.checkpoint import Checkpoint
     from lexiscope.precompute.weights.difference import Difference, Parameters
 
-CACHE = ".cache"  # in the data folder
+CACHE = ".cache"  # folder in the data folder
 LONGEST_NAME = 96  # characters of the name of an index
 
 
@@ -73,7 +73,7 @@ def find_difference(
         _check_name(name)
     checkpoints = [find_checkpoint(tuned, data, revision), find_checkpoint(base, data)]
     name = name or difference_name(*(checkpoint.name for checkpoint in checkpoints))
-    with suppress(IndexFault):  # the build says what is wrong with an index
+    with suppress(IndexFault):  # ignored here, because the build itself says what is wrong with an index
         if (built := _manifest_of(name, data)) and built.minus:
             pinned = (built.source, revision or built.revision), (built.minus.source, built.minus.revision)
             for at, (source, commit) in enumerate(pinned):
@@ -146,7 +146,7 @@ def _manifest_of(asked: str, data: Path) -> "Manifest | None":
     from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
 
     name = model_name(asked)
-    if not MODEL_NAME.fullmatch(name):  # a path
+    if not MODEL_NAME.fullmatch(name):  # `name` is a path
         return None
     try:
         manifest = Manifest.load(data / name)

@@ -160,6 +160,6 @@ class NotStored(NotFound):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, for a message of ours: others write tracebacks and pages of advice
-    below."""
+    """Return the first line of an error's text, for a message: libraries write tracebacks and pages of advice
+    below it."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

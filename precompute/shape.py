@@ -62,9 +62,9 @@ class Shape:
     tied: bool  # the unembedding W_U is the embedding W_E
     positions: Literal["learned", "rotary"]
     causal: bool = True  # a position sees only those before it; False: an encoder
-    name: str = ""  # of the architecture, for people: "GPT-2", "Llama"
+    name: str = ""  # the architecture's name for people: "GPT-2", "Llama"
     left_out: tuple[str, ...] = ()  # what the model does with q and k that lists of QK do not show
-    left_out_writing: tuple[str, ...] = ()  # the same of what heads and neurons write
+    left_out_writing: tuple[str, ...] = ()  # what it does with the writing of heads and neurons that lists do not show
     d_rotary: int | None = None  # how many channels of a head turn with the position, if it is not all or none
     predicts: Predicts = "next"
 

@@ -1,5 +1,5 @@
-"""Work for somebody who may hang up: it is cancelled as soon as nobody waits for it.
-The site does so for its visitors, the worker for the site."""
+"""Cancel work as soon as its client has disconnected. The site does so when a visitor leaves, the worker when the site
+does."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexiscope.app.metrics import Metrics
 
-STOPPING_RETRY_SECONDS = 10  # after which a visitor of a server that is stopping may find another
+STOPPING_RETRY_SECONDS = 10  # seconds that a server which is stopping asks its visitors to wait
 LAST_ANSWERS_SECONDS = 1
 NO_ANSWER = 499  # the status that is counted where the visitor left before anything was sent
 
@@ -159,7 +159,7 @@ class CatchErrors:
                 await page(scope, receive, send)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a library that panics, in Rust, raises no Exception
+        except BaseException as error:  # libraries in Rust raise a BaseException when they panic
             log_error("a page", error)
             logger.debug("%r failed", scope["path"])
             if not started:

@@ -236,7 +236,7 @@ def exit_on_signals(state: str) -> Iterator[None]:
 
     former_handlers: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # which nohup sets
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup has the signal ignored
             former_handlers[number] = signal.signal(number, interrupt)
     try:
         yield

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lexiscope.app.settings import Settings
 
 BACKLOG = 2048
-HEADER_BYTES = 1 << 15  # of a request, beside its address; a longer head answers 400
+HEADER_BYTES = 1 << 15  # of a request's headers; a request with more is answered 400
 MOST_OPEN_FILES = 65536
 
 
@@ -33,7 +33,7 @@ def make_server(
         ws="none",
         lifespan="on",
         log_level=settings.log_level,
-        access_log=False,  # it would log what visitors type; app/asgi/middleware.py does not
+        access_log=False,  # uvicorn would log what visitors type; app/asgi/middleware.py does not
         server_header=False,
         limit_concurrency=min(settings.connections, raise_file_limit() * 3 // 4) + 1,  # uvicorn refuses the last one
         h11_max_incomplete_event_size=settings.url_limit + HEADER_BYTES,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lexiscope.precompute.index.lab_record import LabRecord
 
 MEASUREMENTS = ("similarity", "inverse", "coverage")
-ACTIVE_VECTORS, LAB_TEXTS, LAB_TOKENS = 10, 60, 128  # tokens of each text
+ACTIVE_VECTORS, LAB_TEXTS, LAB_TOKENS = 10, 60, 128  # numbers of active vectors, of texts, and of tokens of each text
 LARGEST_SEED = (1 << 31) - 1
 
 

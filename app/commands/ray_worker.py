@@ -23,9 +23,9 @@ from lexiscope.precompute.ray_cluster import LOCAL, keep_others_out
 if TYPE_CHECKING:
     from lexiscope.app.worker.ray_serve import WorkerArguments
 
-OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own; answers are far smaller
-REPLICA_MARGIN_SECONDS = 1  # that a replica has to say itself that it took too long
-ANSWER_SECONDS = 60  # in which an application that runs must answer at its address
+OBJECT_STORE_BYTES = 200 << 20  # room for objects in a cluster that this command starts; answers are far smaller
+REPLICA_MARGIN_SECONDS = 1  # time left for a replica to say itself that it took too long
+ANSWER_SECONDS = 60  # longest time until an application that runs answers at its address
 PASSED_ON = (
     "threads", "min_replicas", "target_requests", "cpus_per_replica", "gpus_per_replica", "scale_up_seconds",
     "scale_down_seconds",

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
     settings = load(data=args.data, host=args.host, port=args.port)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
-    parse_worker_urls(settings.worker_url)  # says what is wrong with the setting before the server starts
+    parse_worker_urls(settings.worker_url)  # raises an error if the setting is wrong, before the server starts
     try:
         listener = listen(settings.host, settings.port)
     except ServeError:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _serve(settings: "Settings", listener: socket.socket, child: bool) -> None:
-    gc.disable()  # to look through the app again and again while it is made would only take time
+    gc.disable()  # while the app is made, collecting garbage would only take time
     try:
         from lexiscope.app.commands.http_server import make_server
         from lexiscope.app.site.server import create_app

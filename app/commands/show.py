@@ -28,7 +28,7 @@ PAGES = {
 }  # fmt: skip
 KINDS = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
 WITH_PRESET = (*MATRICES, "head", "token")
-ROWS = 20  # in the terminal, unless --k says otherwise
+ROWS = 20  # rows of a table in the terminal, unless --k says otherwise
 
 EXAMPLES = """\
 examples:
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_numbers(args: argparse.Namespace, kind: str, *words: str) -> None:
-    """Say what is wrong with the command line before any file is opened."""
+    """End the program with a message if the command line has wrong numbers, before any file is opened."""
     expected = ADDRESSES[kind]
     if kind == "token" and words:
         return
@@ -139,7 +139,7 @@ def _view(index: "Index", kind: str, path: dict[str, Any], query: dict[str, Any]
 
     page = find_pages()[PAGES[kind]]
     asked = {name: value for name, value in query.items() if name not in ("k", "page")}
-    if "k" in page.arguments.left_out():  # how long a list is; otherwise it is how many rows a table has
+    if "k" in page.arguments.left_out():  # here `k` is the length of a list, on other pages the rows of a table
         stored = index.manifest.pairs if kind in MATRICES else index.manifest.k
         asked["k"] = min(k or stored, stored) or None
     site = ModelSite(index=index, library=Library(index.folder.parent), rows=k or "all")

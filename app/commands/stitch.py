@@ -20,7 +20,7 @@ from lexiscope.precompute.plain_text import plain
 if TYPE_CHECKING:
     from lexiscope.precompute.index.stitching import StitchingRun
 
-LAST_LAYERS, STITCHED_TEXTS, STITCHED_TOKENS = 3, 500, 256  # tokens of each text
+LAST_LAYERS, STITCHED_TEXTS, STITCHED_TOKENS = 3, 500, 256  # numbers of B's layers, of texts, and of tokens of each
 
 
 @command(

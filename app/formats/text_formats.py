@@ -14,7 +14,7 @@ class Source:
     """Say where a table comes from, so that a reader can look it up."""
 
     url: str
-    build: str  # of the model and the index; "" if the table is of no model
+    build: str  # the build of the model and the index; "" if the table is about no model
 
 
 @dataclass(frozen=True)

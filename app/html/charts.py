@@ -49,8 +49,8 @@ def coverage_charts(by_kind: Iterable[tuple[str, Sequence[CoverageRow]]]) -> lis
 
 
 def _coverage_chart(kind: str, rows: Sequence[CoverageRow]) -> LineChart:
-    """Chart the share that active vectors cover by layer, beside that of other positions within a standard
-    deviation."""
+    """Chart by layer which share of the state's first tokens the active vectors cover, beside the mean share at other
+    positions with a band of one standard deviation."""
     shuffled = [row["shuffled"] for row in rows]
     lines = [Line("this position", "here", [row["covered"] for row in rows], "first")]
     if any(share is not None for share in shuffled):
@@ -92,7 +92,7 @@ def _accuracies(curve: Mapping[str, Any]) -> list[float]:
 
 
 def standard_error(share: float, count: int) -> float:
-    """Return the standard error of a share of so many predictions."""
+    """Return the standard error of a share of `count` predictions."""
     return math.sqrt(share * (1 - share) / count)
 
 

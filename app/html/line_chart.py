@@ -27,7 +27,7 @@ COLOURS = {"first": "#0067a6", "second": "#b34700", "third": "#8b3a7e", "plain":
 
 Colour = Literal["first", "second", "third", "plain"]  # classes of lexiscope.css
 Mark = Literal["circle", "square", "triangle", "none"]
-Numbers = Sequence[float | None]  # None: not measured there
+Numbers = Sequence[float | None]  # None where nothing was measured
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class LineChart:
         return (0.0 if level.at is None else self._x(level.at)), self._y(level.value)
 
     def _told(self, at: int) -> str:
-        """Tell the values of all lines at one place, for the tooltip."""
+        """Return a text with the values of all lines at one place, for the tooltip."""
         rows = [self.names.get(self.along[at]) or f"{self.x_name.split(' (')[0]} {self.along[at]:,.0f}"]
         for line in self.lines:
             value = line.values[at]

@@ -104,7 +104,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     """Make the template environment. Functions of one value are filters; all others that templates call are globals."""
     jinja = Environment(
         loader=FileSystemLoader(templates),
-        autoescape=True,  # for every file: tokens are hostile text
+        autoescape=True,  # in every template, because tokens are hostile text
         undefined=StrictUndefined,
         auto_reload=False,
         trim_blocks=True,

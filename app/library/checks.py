@@ -23,7 +23,7 @@ class Checksums:
     one that was built, its layer is left out. A thread makes checksums: large files take seconds."""
 
     def __init__(self) -> None:
-        self._trusted: dict[tuple[Path, str], Stamp | None] = {}  # by path and sum: as the file was when it was right
+        self._trusted: dict[tuple[Path, str], Stamp | None] = {}  # by path and checksum: the stamp of a good file
         self._checks: dict[tuple[Path, str], tuple[Stamp | None, Future[None]]] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checksums")
 

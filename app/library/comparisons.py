@@ -11,7 +11,7 @@ from lexiscope.precompute.index.comparison import Comparison, comparison_folders
 from lexiscope.precompute.index.comparison_record import ComparedModel
 from lexiscope.precompute.index.manifest import Manifest
 
-Names = tuple[str, str]  # of A and of B
+Names = tuple[str, str]  # the names of A and of B
 
 
 def weights_of(model: ComparedModel | Manifest) -> tuple[str, str]:
@@ -119,5 +119,5 @@ class Comparisons:
 
 
 def _stamps(comparison: Comparison) -> tuple[Stamp | None, ...]:
-    """Return the stamps of its finished files; None for a file that is missing."""
+    """Return the stamps (`stamp_of`) of the comparison's finished files; None for a file that is missing."""
     return tuple(stamp_of(comparison.folder / entry.file) for entry in comparison.record.files.values())

@@ -31,7 +31,7 @@ from lexiscope.precompute.paper.labels import paper_labels
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.shape import Shape
 
-WAIT_SECONDS = 0.5  # for files to be read; labels of files that take longer are shown a moment later
+WAIT_SECONDS = 0.5  # time for files to be read; labels in files that take longer are shown at a later request
 
 _Key: TypeAlias = tuple[str, int | None, int | None, int | None]  # kind, layer, head or neuron, subhead or direction
 _WORD = re.compile(r"\w+")

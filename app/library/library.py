@@ -38,11 +38,11 @@ class ModelCard:
     architecture_name: str = ""  # what people call it
     causal: bool = True  # False: an encoder
     n_layers: int = 0  # 0 if the index cannot be used
-    layers: tuple[int, ...] = ()  # those that can be read
+    layers: tuple[int, ...] = ()  # the layers that can be read
     best_lens: str = ""  # the lens that reads best: links to a model's pages from elsewhere have it
     bytes: int = 0
     revision: str = ""
-    build: str = ""  # of its index
+    build: str = ""  # the build of the model's index
     origin: str = ""  # where the weights come from, for people
     tuned: str = ""  # of a difference, the name of the model from which the other is subtracted
     base: str = ""  # of a difference, the name of that other; "" of a model
@@ -53,7 +53,7 @@ class ModelCard:
 class OfTwo:
     """One of the two models of a difference."""
 
-    name: str  # as the difference has it
+    name: str  # the model's name in the difference's manifest
     index: str | None  # the name of an index of the very weights; None if the data folder has none
 
 
@@ -73,14 +73,15 @@ class _Opened:
     """A model's index, or the error that says why it cannot be used; None if there is none any more."""
 
     index: Index | LexiscopeError | None
-    checks: tuple[Future[None], ...] = ()  # of files that were touched, still running when the index was opened
+    checks: tuple[Future[None], ...] = ()  # checksums of changed files that were still computed at opening
 
     def is_outdated(self) -> bool:
         return (isinstance(self.index, Index) and self.index.changed) or any(check.done() for check in self.checks)
 
 
 class Library:
-    """Files are looked at on the event loop, which takes a stat each; a thread makes checksums."""
+    """The indexes, labels and comparisons of a data folder, opened anew when their files change. To see whether they
+    changed takes one stat of each file, on the event loop; checksums are computed in a thread."""
 
     def __init__(self, data: Path, every: float = 1.0, is_reserved: Callable[[str], bool] = lambda _: False) -> None:
         """`every`: seconds between two looks at the files of one index. `is_reserved` tells the names that no model may
@@ -91,7 +92,7 @@ class Library:
         self._indexes: dict[str, Watched[_Opened]] = {}
         self._cards = Watched[tuple[ModelCard, ...]](lambda _: tuple(map(self._card, self._folders())), every)
         self._tokenizers: dict[str, tuple[str, Tokenizer | None, Stamp | None]] = {}
-        self._loading = threading.Lock()  # of a tokenizer
+        self._loading = threading.Lock()  # held while a tokenizer is loaded
         self._checksums = Checksums()
         self._best_lenses: dict[str, str] = {}  # by build
         self._comparisons = Comparisons(data, every)

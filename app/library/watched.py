@@ -1,4 +1,5 @@
-"""A value that is made from files and made again when they change: indexes, comparisons and labels are watched so."""
+"""Keep a value that is made from files, and make it again when the files change. Indexes, comparisons and labels are
+kept in this way."""
 
 import threading
 import time
@@ -28,7 +29,7 @@ class Watched(Generic[T]):
         if held is None or self._is_due(held):
             with self._lock:
                 held = self._held
-                if held is None or self._is_due(held):  # unless another thread was faster
+                if held is None or self._is_due(held):  # asked again: another thread may have been faster
                     value = self._read(held[1] if held else None)
                     held = self._held = time.monotonic(), value
         return held[1]

@@ -38,7 +38,7 @@ class Minus:
 
 
 class Change(TypedDict):
-    """How much a vector or a head's matrix changed."""
+    """A record of how much a vector or a head's matrix changed."""
 
     norm: float  # |Δ|; of a matrix, the Frobenius norm
     base_norm: float

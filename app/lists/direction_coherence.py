@@ -17,7 +17,7 @@ from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.tensor_file import Floats
 from lexiscope.precompute.shape import DIRECTIONS, ENDS, FACTORS
 
-BEST = 10  # directions or subheads of a head: the mean of so many best ones says how well the head reads
+BEST = 10  # most coherent directions or subheads of a head whose mean says how well the head reads
 JUDGED_TOKENS = 6  # first tokens of a list that decide whether it is a list of words
 
 
@@ -30,14 +30,14 @@ class PairCoherence:
 
     @property
     def best(self) -> list[int]:
-        """Return the numbers of those that can be read, the most coherent first; equal ones in the order of their
-        numbers."""
+        """Return the numbers of the directions or subheads that can be read, the most coherent first, those of equal
+        coherence in the order of their numbers."""
         order = np.argsort(-self.numbers, kind="stable")
         return [int(at) for at in order if self.numbers[at] > 0]
 
     @property
     def reads(self) -> float:
-        """Return the mean coherence of the BEST most coherent ones, or of all if there are fewer."""
+        """Return the mean coherence of the BEST most coherent directions or subheads, or of all if there are fewer."""
         return float(np.sort(self.numbers)[-BEST:].mean(dtype=np.float64))
 
 
@@ -58,7 +58,7 @@ def _pair_coherence(index: Index, shard: Shard, kinds: tuple[str, str], head: in
     at_ends = [
         np.mean([_coherences(shard, words, kind, numbers, lens, end) for kind, numbers in rows], axis=0) for end in ENDS
     ]  # (d_head,) each
-    return PairCoherence(np.max(at_ends, axis=0), np.argmax(at_ends, axis=0))  # of equal ends, the top
+    return PairCoherence(np.max(at_ends, axis=0), np.argmax(at_ends, axis=0))  # the top, if both ends are equal
 
 
 def _coherences(shard: Shard, words: Readable, kind: str, numbers: NDArray[np.int64], lens: str, end: str) -> Floats:

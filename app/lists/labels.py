@@ -19,14 +19,14 @@ from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
 from lexiscope.precompute.shape import ENDS, MATRICES
 
 COLUMNS = ("from", "to")
-# Entries of our lists that are searched, however many are stored: as on the page of the paper.
+# Entries of a stored list that a label is compared with, however many are stored: as on the page of the paper.
 FIRST_PAIRS, FIRST_TOKENS = 500, 100
-HEADLINE = 50  # pairs of our list that `in_first_50` looks at
+HEADLINE = 50  # first pairs of a list in which `in_first_50` counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InOurs:
-    """One of our lists, and how much of the list of a label is in it."""
+    """How much of a label's list is in one of the lists of the index."""
 
     kind: Annotated[str, Field(description="The vector's, or the matrix")]
     side: Annotated[str | None, OMIT_NONE] = None  # tokens compared with pairs: which side of the pairs, from or to

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lexiscope.app.library.library import Library
 
 
-MATCH_TOKENS = 6  # tokens of a match
+MATCH_TOKENS = 6  # first tokens that are shown of a match
 
 
 class MatchedVector(InHead):

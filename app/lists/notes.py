@@ -56,7 +56,7 @@ def _rotary(shape: Shape, subhead: int) -> str:
 
 
 def _left_out(what: tuple[str, ...]) -> str:
-    """Name what the model does between its matrices and these lists do not show."""
+    """Return a sentence that names what the model does between its matrices, because these lists do not show it."""
     return f"These lists leave out {', and '.join(what)}." if what else ""
 
 

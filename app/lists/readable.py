@@ -13,7 +13,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import TokenTable, whole_words
 
-UNLEARNED = 0.5  # times the median: a token whose centred embedding is shorter has hardly been moved by training
+UNLEARNED = 0.5  # times the median length of centred embeddings: training has hardly moved a shorter one
 # Times the median number of lists: a token in fewer was not learned, one in more says nothing.
 RARE, EVERYWHERE = 0.1, 20
 STEM = 5  # letters: words that begin alike, as forms of one word do, count as one

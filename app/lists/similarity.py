@@ -1,4 +1,5 @@
-"""Measure how much two lists of a neuron or a subhead share, which end of the second it is, and what chance gives."""
+"""Measure how much two lists of a neuron or a subhead share, with which end of the second list, and how much two
+unrelated lists share by chance."""
 
 from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, TypeVar

@@ -115,7 +115,7 @@ def _vector(
 
 
 def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> VectorReading:
-    """Make the list of a worker's answer, compared with the stored list."""
+    """Make a reading from a worker's answer: its list, and how much of it is in the stored list, too."""
     stored = index.shard(layer).vector(kind, row, lens)
     put_words(answer, index.tokens.texts)
     top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))

@@ -39,11 +39,11 @@ from lexiscope.precompute.live.wire.protocol import (
     weights_name_of,
 )
 
-START_WAIT_SECONDS = 8.0  # that a page waits for a worker to load its model, before it says so
-OWN_RETRY_SECONDS = 2  # after which a worker of this server that has died may run again
-MARGIN_SECONDS = 2.0  # that a worker has to say itself that it took too long
-VISITOR_KEY = secrets.token_bytes(16)  # of this process, so that nobody learns an address from a visitor's name
-IPV6_HOST_BITS = 64  # which a visitor can choose
+START_WAIT_SECONDS = 8.0  # how long a page waits for a worker to load its model before it says so
+OWN_RETRY_SECONDS = 2  # seconds after which a worker of this server that has died may run again
+MARGIN_SECONDS = 2.0  # time left for a worker to say itself that it took too long
+VISITOR_KEY = secrets.token_bytes(16)  # key of this process, so that a visitor's name tells nobody the address
+IPV6_HOST_BITS = 64  # bits of an IPv6 address that a visitor can choose
 
 logger = logging.getLogger("lexiscope")
 
@@ -211,7 +211,7 @@ def _network(host: str) -> str:
     """Return what a visitor cannot choose: an IPv4 address, or the first half of an IPv6 one."""
     try:
         address = ip_address(host)
-    except ValueError:  # a name, such as test clients have
+    except ValueError:  # the host is a name, as in tests, and not an address
         return host
     if not isinstance(address, IPv6Address):
         return str(address)

@@ -18,9 +18,9 @@ MOST_CONNECTIONS = 1000  # at once; a worker refuses asks beyond its queue much 
 CONNECT_SECONDS = 5
 ENTRIES = re.compile(
     r"\s*,\s*|(?<![=\s])\s+(?=(?:[^\s,=]+=)?(?:https?://|unix:/))"
-)  # between two entries of the setting
-PATH = re.compile(r"(?:/[\w.~-]+)*/?", re.ASCII)  # of a worker behind a proxy, such as Ray Serve gives it
-KEEP_SECONDS = 30  # less than the worker keeps connections (commands/worker.py): it closes none that is in use
+)  # separates two entries of the setting
+PATH = re.compile(r"(?:/[\w.~-]+)*/?", re.ASCII)  # the path of a worker behind a proxy such as Ray Serve
+KEEP_SECONDS = 30  # less than the worker does (commands/worker.py), so that it closes no connection in use
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx2
 
 UNAUTHORIZED = 401  # the status if a worker does not know this server
-GONE_RETRY_SECONDS = 10  # after which a visitor may find a worker again
+GONE_RETRY_SECONDS = 10  # seconds after which a worker may be there again
 GONE = "cannot be reached, or stopped before it had an answer. Stored pages work; this one will when the worker is back"
 REFUSED = "does not know this server: LEXISCOPE_WORKER_TOKEN must be the same for the server and for its workers"
 PROXY_TIMED_OUT = (408, 504)  # statuses with which a proxy before a worker may answer in its place

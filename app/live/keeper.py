@@ -18,7 +18,7 @@ from lexiscope.app.settings import Settings
 from lexiscope.precompute.live.wire.errors import LiveFull
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between the end of a worker and the start of the next
-LONGEST_FOLDER = 90  # bytes; the address of a Unix socket has 107 at most
+LONGEST_FOLDER = 90  # bytes of a socket's folder; the address of a Unix socket has 107 at most
 
 logger = logging.getLogger("lexiscope")
 
@@ -49,7 +49,7 @@ class Keeper:
         self._socket = socket
         self._starts = 0
         self._process: WorkerProcess | None = None
-        self._lock = threading.Lock()  # held while a process is started: none is once the keeper is closing
+        self._lock = threading.Lock()  # held while a process is started, so that none starts once the keeper is closing
         self._closing = False
         self._news = threading.Event()  # the worker is ready or has ended, or is to end
         self._thread = threading.Thread(target=self._keep_running, name=f"worker of {model}", daemon=True)
@@ -139,7 +139,7 @@ class Keeper:
 class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._keepers: dict[str, Keeper] = {}  # the one used last is last
+        self._keepers: dict[str, Keeper] = {}  # in the order of their last use
         self._sockets: Path | None = None  # a folder
         self._count = 0
 
@@ -168,7 +168,7 @@ class Supervisor:
         if len(self._keepers) >= self._settings.workers:
             self._close_idle_worker(model)
         self._sockets = self._sockets or _private_folder()
-        self._count += 1  # so that no worker gets the socket of another that is just ending
+        self._count += 1  # a new number, so that no worker gets the socket of one that is just ending
         return Keeper(model, self._settings, self._sockets / f"{self._count}.sock")
 
     def _close_idle_worker(self, newcomer: str) -> None:

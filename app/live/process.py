@@ -20,14 +20,14 @@ from lexiscope.precompute.live.wire.protocol import Health
 
 READY, LOADING = "lexiscope worker is ready", "lexiscope worker is loading"  # what a worker prints about itself
 LOADING_SILENCE_SECONDS = 60.0  # on a busy machine, a worker that imports torch may say nothing for so long
-END_SECONDS = 3.0  # that a worker has to end by itself
+END_SECONDS = 3.0  # how long a worker may take to end by itself
 # Settings of the server that its workers have as well.
 PASSED_ON = (
     "prompt_tokens", "seeds_limit", "heads_limit", "queue", "visitor_queue", "request_seconds", "ask_seconds",
     "batch_wait_ms", "batch_size", "body_limit", "body_seconds", "log_level", "access_log",
 )  # fmt: skip
 LAST_LINES = 20
-ERROR_PREFIX = "lexiscope: "  # of the line in which a command says why it ends
+ERROR_PREFIX = "lexiscope: "  # begins the line in which a command says why it ends
 
 logger = logging.getLogger("lexiscope")
 
@@ -69,7 +69,7 @@ class WorkerProcess:
             encoding="utf-8",
             errors="backslashreplace",
             env={**os.environ, **self._environment()},
-            start_new_session=True,  # Ctrl-C is for the server
+            start_new_session=True,  # so that Ctrl-C reaches the server alone
         )
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()

@@ -3,7 +3,7 @@ a server would answer."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from operator import index as as_int  # of numpy, too, as frames have them
+from operator import index as as_int  # accepts integers of numpy, too, such as those in frames
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -49,7 +49,7 @@ def at(name: str, value: Any) -> int:
 
 
 def count(name: str, value: Any) -> int:
-    """Check how many entries are asked for."""
+    """Return a number of entries that was asked for; an error says what is wrong with it."""
     return _whole(name, value, 1)
 
 
@@ -95,7 +95,8 @@ def search_words(values: Sequence[Any]) -> str:
 
 
 def seed_words(values: Sequence[Any]) -> str:
-    """Write seed words like a search, but words that are added up, as in `king - man`, do not stay together."""
+    """Return the seed words as one text: an argument with a space becomes one quoted word, unless it is a sum such as
+    `king - man`."""
     words = _words(values)
     if len(words) > 1:
         words = tuple(f'"{word}"' if " " in word.strip() and not _ADDED_UP.search(word) else word for word in words)

@@ -17,7 +17,7 @@ from lexiscope.precompute.shape import Preset
 
 
 class Places(Page[TokenView]):
-    """Where a token stands: the vectors that read, write, avoid or suppress it, the heads that map it."""
+    """The places of a token: the vectors that read, write, avoid or suppress it, and the heads that map it."""
 
     def _title(self) -> str:
         token, listed = visible(self.view.token["token"]), sum(role.total for role in self.view.roles)

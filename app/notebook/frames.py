@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-NULLABLE = ("head",)  # always, so that frames of neurons and of heads can be put together
+NULLABLE = ("head",)  # nullable in every frame, so that frames of neurons and of heads can be put together
 
 
 @dataclass(frozen=True, eq=False)
 class Nullable:
-    """Numbers, and where there are none."""
+    """A column of numbers, and which of them are missing."""
 
     numbers: NDArray[Any]
     missing: NDArray[np.bool_]

@@ -75,11 +75,11 @@ def open(  # noqa: A001 (lexiscope.open is how people say it)
     _check_scheme(asked)
     folder = data_folder(data)
     path = Path(asked).expanduser()
-    means_path = isinstance(model, os.PathLike) or os.sep in asked  # though other/gpt2 looks like a Hub id, too
+    means_path = isinstance(model, os.PathLike) or os.sep in asked  # although other/gpt2 could be a Hub id as well
     if (means_path or not _is_built(folder, asked)) and has_manifest(path):
         path = path.resolve()
         folder, asked = path.parent, path.name
-    index = open_index(folder, asked)  # NotFound says which there are
+    index = open_index(folder, asked)  # raises NotFound, which names the models that there are
     return Model(Here(folder.resolve(), index.manifest.model, weights, device))
 
 

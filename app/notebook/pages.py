@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import polars
 
 V = TypeVar("V", bound=ViewOfModel)
-FEW_WORDS = 4  # in a line that says what an object is
+FEW_WORDS = 4  # how many words stand in the line that describes an object
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +78,7 @@ class _OfVectors(Page[V]):
         return (note,) if note else ()
 
     def __str__(self) -> str:
-        return view_text(self.view)  # which has the note
+        return view_text(self.view)  # the text of the view has the note
 
 
 class Neuron(_OfVectors[NeuronView]):
@@ -86,7 +86,7 @@ class Neuron(_OfVectors[NeuronView]):
 
     @property
     def key(self) -> Vector | None:
-        """What it reads; None where the index was built without it."""
+        """What the neuron reads; None where the index was built without it."""
         return self.view.key
 
     @property
@@ -96,7 +96,7 @@ class Neuron(_OfVectors[NeuronView]):
 
     @property
     def value(self) -> Vector | None:
-        """What it writes; None where the index was built without it."""
+        """What the neuron writes; None where the index was built without it."""
         return self.view.value
 
     def _title(self) -> str:
@@ -184,7 +184,7 @@ class Head(Page[HeadView]):
         return self.view.lens if asked is None else asked
 
     def _tables(self) -> Sequence[Table]:
-        """Its pairs: subheads and directions are many, and have objects of their own."""
+        """Return the tables of the head's pairs: its many subheads and directions have objects of their own."""
         glance = replace(self.view, subheads=None, directions=None).tables()
         return [table for table in glance if table.audience != "programs" and [*table.rows]]
 

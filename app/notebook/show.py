@@ -16,21 +16,21 @@ from lexiscope.app.lists.view import View, visible
 from lexiscope.app.terminal import print_tables, print_view
 
 TEXT_COLUMNS = 120  # characters in a line of text
-MOST_ROWS = 25  # of a table that is shown; frames have all of them
+MOST_ROWS = 25  # rows of a table that are shown; frames have all rows
 
 
 class Shown:
     """Shows its tables: `_repr_html_` in Jupyter, `str()` as text, and a line as its repr."""
 
     def _title(self) -> str:
-        """What this is, in a line."""
+        """Return one line that says what the object is."""
         raise NotImplementedError
 
     def _tables(self) -> Sequence[Table]:
         raise NotImplementedError
 
     def _notes(self) -> Sequence[str]:
-        """What stands below the tables."""
+        """Return the notes that stand below the tables."""
         return ()
 
     def __repr__(self) -> str:

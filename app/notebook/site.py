@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-SECONDS = 60.0  # that an answer may take
-LOADING_SECONDS = 180.0  # that a worker may take to start and load its model
-PAUSE_SECONDS = 2.0  # between two looks whether it has
-REDIRECTS = 5  # that are followed
-MOST_RETRY_SECONDS = 3600  # that a server may ask to wait for
-MOST_BYTES = 256 << 20  # of an answer: far above what any page has
-LONGEST_DETAIL = 2000  # characters of what a server says is wrong
+SECONDS = 60.0  # longest time for an answer
+LOADING_SECONDS = 180.0  # longest time for a worker to start and load its model
+PAUSE_SECONDS = 2.0  # pause before the server is asked again whether the worker is ready
+REDIRECTS = 5  # how many redirects are followed
+MOST_RETRY_SECONDS = 3600  # longest wait that a server may ask for
+MOST_BYTES = 256 << 20  # largest answer: far above what any page has
+LONGEST_DETAIL = 2000  # characters of a server's message that are shown
 
 
 def is_address(text: str) -> bool:
@@ -40,7 +40,7 @@ def split_address(address: str) -> tuple[str, str]:
     """Return the site, and the model that is named after it or ""; BadRequest for any other address."""
     try:
         parts = urlsplit(address)
-    except ValueError:  # of brackets that do not hold an address
+    except ValueError:  # the address has brackets that hold no IPv6 address
         parts = urlsplit("")
     name = parts.path.strip("/")
     if not parts.hostname or "/" in name or parts.query or parts.fragment:
@@ -51,7 +51,7 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 class _Models(TypedDict):
-    """What is read of the home page."""
+    """The part of the home page's JSON that is read."""
 
     models: tuple[ModelCard, ...]
 
@@ -89,7 +89,7 @@ class Site:
                 self._client = httpx2.Client(timeout=SECONDS, headers=headers)
                 weakref.finalize(self, self._client.close)
         try:
-            for _ in range(REDIRECTS + 1):  # followed here, because the client would read the whole body of each
+            for _ in range(REDIRECTS + 1):  # the client, if it followed redirects, would read the whole body of each
                 with self._client.stream("GET", address) as answer:
                     if answer.next_request is None:
                         retry_after = answer.headers.get("retry-after", "")
@@ -97,7 +97,7 @@ class Site:
                     address = str(answer.next_request.url)
         except httpx2.TimeoutException:
             raise Unreachable(f"{self.origin} does not answer within {SECONDS:.0f} s. Is the server busy?") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:  # the last of a redirect to http://a..b
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:  # UnicodeError: a redirect to http://a..b
             raise Unreachable(
                 f"no server answers at {self.origin} ({plain(str(error))[:200]}): `lexiscope serve` starts one, or "
                 "check the address"
@@ -144,7 +144,7 @@ def _error(status: int, content: bytes, address: str, retry_after: int, live: bo
     """Turn what the server says is wrong into the error that an index here would raise."""
     try:
         detail = plain(str(json.loads(content)["error"]["detail"])[:LONGEST_DETAIL])
-    except (ValueError, KeyError, TypeError, RecursionError):  # the last of brackets within brackets
+    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError: deeply nested brackets
         return Unreachable(f"{address} answers with status {status}, and not as Lexiscope does: check the address")
     match status:
         case 404:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ListLens: TypeAlias = Lens | Literal["both"] | None
 
-FIRST_ROWS = 10  # that a slice shows of itself
+FIRST_ROWS = 10  # how many rows a slice shows of itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,7 +163,7 @@ def _layers(index: Index, asked: tuple[int, ...] | None) -> tuple[int, ...]:
     if not layers:
         raise BadRequest(f"there are no layers to read: ready are {ranges(index.layers)}")
     for layer in layers:
-        index.shard(layer)  # NotBuilt, NotFound or ShardDamaged
+        index.shard(layer)  # raises NotBuilt, NotFound or ShardDamaged
     return tuple(dict.fromkeys(layers))
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TRIES = 3  # to read an index whose files are being replaced
+TRIES = 3  # how often an index is read whose files are being replaced
 _QUOTED = re.compile(r'"[^"]+"')
 
 
@@ -59,12 +59,12 @@ class Here:
         self.weights = weights
         self._library = library_of(data)
         self._device = device
-        self._engine: tuple[str, Engine] | None = None  # with the weights' name
+        self._engine: tuple[str, Engine] | None = None  # the name of the weights, and the engine that has loaded them
         self._engine_lock = threading.Lock()
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers that are ready."""
+        """The layers whose lists are built and can be read."""
         return self._index().layers
 
     def get(self, page: Page[A, Q, V], at: A, hide_hubs: bool = False, /, **arguments: Any) -> V:
@@ -85,7 +85,7 @@ class Here:
         index = self._index()
         tokens = index.tokens
         if isinstance(which, int):
-            tokens.raw(which)  # NotFound if there is no such token
+            tokens.raw(which)  # raises NotFound if there is no such token
             return token_of(tokens, which)
         if not exact:
             return token_of(tokens, token_named(index, which))
@@ -143,7 +143,7 @@ class Here:
         """Return the model in memory, of the very weights of the index, by their hash. The caller holds the lock."""
         wanted = weights_name_of(index.manifest)
         if self._engine is None or self._engine[0] != wanted:
-            self._engine = None  # before another is loaded
+            self._engine = None  # gives up the memory before other weights are loaded
             with needed_for(what, "'lexiscope[precompute]'"):
                 from lexiscope.precompute.live.engine import Engine
                 from lexiscope.precompute.weights.difference import Difference
@@ -166,7 +166,7 @@ class There:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers that are ready."""
+        """The layers whose lists are built and can be read."""
         return next((card.layers for card in self._site.models() if card.model == self.name), ())
 
     def get(self, page: Page[A, Q, V], at: A, hide_hubs: bool = False, /, **arguments: Any) -> V:

@@ -79,7 +79,7 @@ def _scores(index: Index, seeds: Sequence[Seed], kind: str, lens: str) -> tuple[
             of_token = np.zeros(scores.shape[1])
             for of_end in found.vectors.values():
                 places = of_end.layer.astype(np.int64) * n_vectors + of_end.index
-                of_token[places] = of_end.score  # of a small vocabulary, both ends may hold it, with the same score
+                of_token[places] = of_end.score  # in a small vocabulary, both ends may hold it, with equal scores
                 listed[places] = True
             scores[word] += of_token / len(seed.tokens)
     places = np.flatnonzero(listed)

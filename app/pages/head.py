@@ -504,7 +504,7 @@ def _direction_tables(view: HeadView, name: str) -> list[Table]:
 
 
 def _reads(of: MatrixDirections) -> str:
-    """Say how well the directions read, and subheads beside them."""
+    """Return a text with the coherence of the best directions and, to compare, that of the best subheads."""
     if of.reads is None:
         return ""
     beside = "" if of.subheads_read is None else f", of subheads {of.subheads_read:.2f}"

@@ -94,8 +94,8 @@ class ThroughHeadsView(ViewOfModel):
     groups: list[WordGroup]
     heads: list[HeadRow]
     clearest: Annotated[list[ClearList], PAGE_ONLY]
-    echoes: Annotated[list[Echoes], PAGE_ONLY]  # one of each group
-    earlier: Annotated[str | None, PAGE_ONLY]  # as many layers before these, as `layers` has them
+    echoes: Annotated[list[Echoes], PAGE_ONLY]  # by group: the heads that look for its own words or write them
+    earlier: Annotated[str | None, PAGE_ONLY]  # the value of `layers` for as many layers before these
     later: Annotated[str | None, PAGE_ONLY]
     note: Annotated[str, PAGE_ONLY]
 
@@ -241,7 +241,7 @@ def _clearest(index: Index, rows: list[HeadRow]) -> list[ClearList]:
 
 
 def _echoes(rows: list[HeadRow], at: int) -> Echoes:
-    """Return the heads that echo one of the groups."""
+    """Return the heads that look for a group's own words, or write them, best rank first."""
 
     def sorted_echoes(rank_in: Callable[[HeadWord], int | None]) -> list[Echo]:
         ranks = ((row, rank_in(row["words"][at])) for row in rows)

@@ -67,7 +67,7 @@ class SubheadCard(TypedDict):
 class ChangedMost:
     """The vectors and heads that changed most and can be read; None: not stored."""
 
-    neurons: tuple[NeuronCard, ...] | None  # first by their keys, then by their values
+    neurons: tuple[NeuronCard, ...] | None  # the clearest by their keys, then the clearest by their values
     subheads: tuple[SubheadCard, ...] | None
     heads: tuple[HeadCard, ...] | None
 

@@ -75,7 +75,7 @@ class PairsView(ViewOfModel):
     preset: str
     top: list[TokenPair]
     bottom: list[TokenPair]
-    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # if asked for
+    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # the list made in another way, if asked for
     coherence: Coherence
     hidden: Hidden
     norm: Annotated[float | None, OF_DIFFERENCE] = None  # Frobenius norm of the head's matrix

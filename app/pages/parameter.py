@@ -41,7 +41,7 @@ from lexiscope.precompute.live.wire.asks import ReadingAsk
 from lexiscope.precompute.shape import FACTORS
 
 MOST_TOKENS_READ_AGAIN = 100  # tokens of a list that a worker may read in another way
-NEARLY = 0.01  # relative difference: directions whose singular values are nearer than this are easily mixed
+NEARLY = 0.01  # directions whose singular values differ by a smaller share are easily mixed
 
 AGREES: Any = Field(description="The end of the value that is more similar to the key's top; null where neither is")
 
@@ -115,7 +115,7 @@ class ParameterView(ViewOfModel):
 
     layer: int
     lens: str
-    reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for
+    reading: Annotated[Reading | None, OMIT_NONE] = None  # the list made in another way, if asked for
     matches: Annotated[Matches | None, OMIT_NONE] = None  # matches in models that this one is compared with
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""

@@ -97,7 +97,8 @@ class RoleList:
 
 
 class PairListing(TypedDict):
-    """A head pair that holds a token; `other` is the token at the other side. A pair with itself is there once."""
+    """A head pair that holds a token; `other` is the token at the other side. A pair of the token with itself is
+    listed once."""
 
     matrix: str
     layer: int

@@ -104,7 +104,7 @@ def page(
 
     def register(endpoint: E) -> E:
         page_name = name or endpoint.__name__
-        tag = "live pages" if live else "pages" if formats else "system"  # what only leads to pages is none
+        tag = "live pages" if live else "pages" if formats else "system"  # what only leads to pages has no formats
         common: dict[str, Any] = {"name": page_name, "response_model": None, "tags": [tag]}
         if formats:
             router.add_api_route(

@@ -88,7 +88,7 @@ class HeadAsGet:
             if ended:
                 return
             if message["type"] == "http.response.body":
-                ended = True  # tells an app that streams a long body that nobody reads on
+                ended = True  # tells an app that streams a long body to stop, because nobody reads on
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
 

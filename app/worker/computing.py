@@ -34,7 +34,7 @@ def batch_key(ask: Ask[Any], tokens: int) -> Hashable:
         case PromptAsk():
             return "prompt", ask.panel, int(log(max(tokens, 1), PADDING))
         case _:
-            return object()  # it shares a computation with no other
+            return object()  # a key that no other ask has, so that the ask is computed alone
 
 
 class Computing:

@@ -13,7 +13,7 @@ from lexiscope.precompute.live.wire.asks import ASKS
 from lexiscope.precompute.live.wire.errors import LiveFailed, TimedOut, status_of, title_of
 from lexiscope.precompute.live.wire.protocol import ErrorAnswer
 
-MOST_REASONS = 5  # of those that make an ask malformed
+MOST_REASONS = 5  # how many reasons are named why an ask is malformed
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -11,19 +11,19 @@ from lexiscope.precompute.live.wire.fields import Ask
 
 Report = Callable[[str, float], None]  # stage and share; the computing thread calls it
 LEARNED_SHARE = 0.3  # by how much a batch of a second or more changes the estimate; a shorter one changes it less
-MOST_TIMES = 4.0  # by which the estimate may differ from the first: after one odd batch not everything is refused
+MOST_TIMES = 4.0  # largest factor between the first estimate and a later one: one odd batch must not have all refused
 
 
 @dataclass(eq=False)
 class Job:
     ask: Ask[Any]
     key: Hashable  # jobs of one key may be computed together
-    cost: float  # in multiplications
+    cost: float  # cost in multiplications
     visitors: list[str]  # who waits for it; a visitor who asked twice is here twice
     reports: list[Report] = field(default_factory=list)
     answer: "asyncio.Future[bytes]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     arrived: float = field(default_factory=time.monotonic)
-    entered: float = 0.0  # by the clock of turns.py
+    entered: float = 0.0  # when it was queued, by the clock of turns.py
 
     def __post_init__(self) -> None:
         # The log need not name an error that came when nobody waited any more.
@@ -53,7 +53,7 @@ class Pace:
     loaded, then by what jobs took."""
 
     def __init__(self, speed: float) -> None:
-        self._first = self._seconds = 1 / speed  # of one multiplication
+        self._first = self._seconds = 1 / speed  # seconds of one multiplication
 
     def seconds(self, cost: float) -> float:
         return cost * self._seconds

@@ -12,18 +12,19 @@ from lexiscope.app.worker.jobs import Job, Pace
 from lexiscope.app.worker.turns import Turns
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
 
-CROWDED_SECONDS = 1.0  # after two jobs were here at once, in which a batch waits for more jobs
+CROWDED_SECONDS = 1.0  # for so long after two jobs were here at once, batches wait for more jobs
 ENDING = "the worker is ending: ask again soon"
-RESTART_SECONDS = 5  # until the next worker may be ready
+RESTART_SECONDS = 5  # seconds after which the next worker may be ready
 LONGEST_RETRY_SECONDS = 60
-QUIET_SHARE = 0.5  # of the wait: if no job comes for so long, a batch waits no longer
+QUIET_SHARE = 0.5  # share of the longest wait: a batch stops waiting if no job comes for so long
 
 # Returns one result per job. An error that it raises ends the computing thread.
 Compute = Callable[[Sequence[Job]], Sequence[bytes | Exception]]
 
 
 class Lane:
-    """`batch_seconds`: the longest that a batch of several jobs may take by its estimate."""
+    """A queue of jobs and the thread that computes them. `batch_seconds` is the longest time that a batch of several
+    jobs may take by its estimate."""
 
     def __init__(self, compute: Compute, settings: Settings, pace: Pace, batch_seconds: float) -> None:
         self._compute = compute
@@ -36,7 +37,7 @@ class Lane:
         self._thread = ThreadPoolExecutor(1, "compute")
         self._busy_since: float | None = None
         self._running: Sequence[Job] = ()
-        self._crowded_at = float("-inf")  # when a job came while another was here
+        self._crowded_at = float("-inf")  # when a job last arrived while another was here
         self._ended = False
 
     @property
@@ -88,13 +89,13 @@ class Lane:
             results = await asyncio.get_running_loop().run_in_executor(self._thread, self._compute, batch)
         except asyncio.CancelledError:
             raise
-        except BaseException:  # a library that panics, in Rust, raises no Exception
-            if len(batch) == 1:  # to ask for this again would end the next worker as well
+        except BaseException:  # libraries in Rust raise a BaseException when they panic
+            if len(batch) == 1:  # the same job would end the next worker as well
                 batch[0].settle(LiveFailed("this computation ended the worker, which is a fault of the program"))
             raise
         if not any(
             isinstance(result, Exception) for result in results
-        ):  # a job that was given up took less than it would
+        ):  # the time of a job that was given up says nothing of its cost
             self._pace.learn(sum(job.cost for job in batch), time.monotonic() - self._busy_since)
         self._running, self._busy_since = (), None
         for job, result in zip(batch, results, strict=True):

@@ -17,10 +17,10 @@ from lexiscope.precompute.live.wire.asks import (
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.fields import Ask
 
-Estimate = Callable[[Ask[Any], int], float]  # seconds, of an ask and the tokens of its prompt
+Estimate = Callable[[Ask[Any], int], float]  # takes an ask and the number of its prompt's tokens, returns seconds
 
-ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
-CELL_TOKENS = 200_000  # in one answer: about 10 MB of JSON
+ATTENTION_NUMBERS = 4_000_000  # attention weights in one answer: about 40 MB of JSON
+CELL_TOKENS = 200_000  # tokens in the cells of one answer: about 10 MB of JSON
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class LoadedModel:
     engine: "Engine"
     name: str
-    weights: str  # as protocol.weights_name has it
+    weights: str  # the name that protocol.weights_name gives them
 
 
 def load_model(asked: str, data: Path, device: str, threads: int | None) -> LoadedModel:

@@ -21,9 +21,9 @@ from lexiscope.app.worker.service import worker_service
 from lexiscope.app.worker.worker import Worker
 from lexiscope.precompute.live.wire.errors import LiveDown
 
-LAST_ANSWERS_SECONDS = 1.0  # that the last answers have, where a replica can compute no more
-HEALTH_CHECK_SECONDS = 1.0  # between two checks by Serve, which notices after one that a replica was killed
-STARTS = 3  # after which a model that cannot be loaded is given up
+LAST_ANSWERS_SECONDS = 1.0  # time for the last answers of a replica that can compute no more
+HEALTH_CHECK_SECONDS = 1.0  # seconds between checks, by which Serve notices that a replica was killed
+STARTS = 3  # failed starts after which a model is given up
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -32,18 +32,18 @@ class WorkerArguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str  # as `lexiscope worker --model` takes it; every node must find it
+    model: str  # what `lexiscope worker --model` takes; every node must find it
     data: Path | None = None  # None: as LEXISCOPE_DATA says on the node of a replica, else ./data
-    device: str | None = None  # None: likewise LEXISCOPE_DEVICE, else auto
-    threads: Annotated[int, Field(ge=1)] | None = None  # on the CPU; None: as many as a replica has CPUs
+    device: str | None = None  # None: as LEXISCOPE_DEVICE says there, else auto
+    threads: Annotated[int, Field(ge=1)] | None = None  # threads on the CPU; None: as many as a replica has CPUs
     min_replicas: Annotated[int, Field(ge=1)] = 1
     max_replicas: Annotated[int, Field(ge=1)] = 1
-    target_requests: Positive = 4.0  # under way in each replica; if there are more, Serve adds replicas
+    target_requests: Positive = 4.0  # requests under way in each replica; if there are more, Serve adds replicas
     cpus_per_replica: Annotated[float, Field(ge=0)] = 1.0
     gpus_per_replica: Annotated[float, Field(ge=0)] = 0.0
     scale_up_seconds: Annotated[float, Field(ge=0)] = 10.0
     scale_down_seconds: Annotated[float, Field(ge=0)] = 300.0
-    look_back_seconds: Positive = 30.0  # over which requests under way are averaged
+    look_back_seconds: Positive = 30.0  # time over which the number of requests under way is averaged
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -31,14 +31,15 @@ if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
 NO_STORE = {"cache-control": "no-store"}
-PAUSE_SECONDS = 0.05  # between two reports at least
-HEARTBEAT_SECONDS = 5.0  # without news after which the last report is repeated: writing shows who has left
+PAUSE_SECONDS = 0.05  # least time between two reports
+HEARTBEAT_SECONDS = 5.0  # after so long without news the last report is sent again: sending shows who has left
 
 
 def create_worker(
     engine: "Engine", model: str, weights_sha256: str, settings: Settings, on_error: Callable[[], None] = lambda: None
 ) -> ASGIApp:
-    """`on_error` is called when the worker can compute no more and should end."""
+    """Return the app of a worker for this model. `on_error` is called when the worker can compute no more and should
+    end."""
     return worker_service(Worker(engine, model, weights_sha256, settings, on_error), settings)
 
 

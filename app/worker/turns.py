@@ -55,7 +55,7 @@ class Turns:
 
 def _next(jobs: Sequence[Job], finished: dict[str, float]) -> tuple[Job, float]:
     """Return the next of some jobs and when it is finished, and note that time in `finished`."""
-    first: dict[str, Job] = {}  # of each visitor
+    first: dict[str, Job] = {}  # the first job of each visitor
     for job in jobs:
         for visitor in job.visitors:
             if visitor not in first or job.entered + job.cost < first[visitor].entered + first[visitor].cost:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
 LONG_PROMPT = 2000  # characters from which on the tokens of a prompt are counted in a thread
-RUN_BATCH_SECONDS = 2.0  # that a batch of runs may take
-QUICK_SECONDS = 0.5  # that a quick answer may take, or a batch of them
+RUN_BATCH_SECONDS = 2.0  # longest time that a batch of runs may take
+QUICK_SECONDS = 0.5  # longest time that a quick answer, or a batch of them, may take
 
 
 @dataclass(eq=False)
@@ -42,7 +42,8 @@ class Waiter:
 
 
 class Worker:
-    """Everything but the computing happens in the event loop in which the worker is `running`.
+    """Answer asks about one model. Everything but the computing happens in the event loop in which the worker is
+    `running`.
 
     `on_error` is called when a computing thread has ended, and with it the worker."""
 
@@ -56,10 +57,10 @@ class Worker:
         self._limits = Limits(settings)
         self._on_error = on_error
         self._error: BaseException | None = None  # what ended a computing thread
-        self._lanes: tuple[Lane, ...] = ()  # of runs, of quick answers
+        self._lanes: tuple[Lane, ...] = ()  # the lane of runs, and the lane of quick answers
         self._tasks: list[asyncio.Task[None]] = []
         self._run_pace, self._quick_pace = Pace(engine.speed), Pace(engine.speed)
-        self._asking: Counter[str] = Counter()  # requests under way, by visitor
+        self._asking: Counter[str] = Counter()  # how many requests of each visitor are under way
         self._under_way: dict[Ask[Any], Job] = {}
 
     @asynccontextmanager
@@ -98,7 +99,7 @@ class Worker:
         """Return the JSON that a computing thread makes; TimedOut if that takes too long."""
         try:
             async with asyncio.timeout(self.seconds_left(waiter)):
-                return await asyncio.shield(waiter.job.answer)  # others may wait for it, too
+                return await asyncio.shield(waiter.job.answer)  # shielded, because others may wait for the same job
         except TimeoutError:
             limit = self._settings.request_seconds
             raise TimedOut(f"this took longer than {limit:g} seconds (the setting request_seconds)", 10) from None
@@ -216,6 +217,6 @@ class Worker:
             return self._engine.token_count(text)
         except Exception:
             raise
-        except BaseException as error:  # a tokenizer that panics, in Rust, raises no Exception
+        except BaseException as error:  # the tokenizer is in Rust and raises a BaseException when it panics
             log_error("the tokenizer", error)
             raise LiveFailed("the model's tokenizer fails on this text") from None

@@ -103,7 +103,7 @@ def read_build_state(
     """Return `new` with the files that need not be made, and the name that its manifest is to have."""
     if force:
         return _rebuild_state(folder, new, current, wanted), NEXT
-    if current and current.build != new.build and not current.shards:  # no layer is lost
+    if current and current.build != new.build and not current.shards:  # the index has no layers that could be lost
         return new.with_changes(generation=current.generation + 1), MANIFEST
     if current is None:
         return _with_unlisted(folder, new, all_pieces(new)), MANIFEST
@@ -143,7 +143,7 @@ def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
     try:
         tokens = open_vocabulary(folder / manifest.vocabulary.file, manifest).tokens
         shards = [open_shard(folder / entry.file, manifest, layer) for layer, entry in manifest.shards.items()]
-    except IndexFault:  # in a layer that was not asked for
+    except IndexFault:  # a fault in a layer that was not asked for does not matter here
         return manifest
     return manifest.with_changes(reads_best=lens_that_reads_best(shards, manifest.stored, whole_words([*tokens])))
 
@@ -235,6 +235,6 @@ def _identity(manifest: Manifest) -> Mapping[str, object]:
 
 
 def _short(value: object) -> str:
-    """Cut a hash, but not a list of kinds."""
+    """Return the value as text for a message: a hash is cut short, a list of kinds is not."""
     text = str(value) or "none"
     return text if len(text) <= 40 or "," in text else f"{text[:12]}…"

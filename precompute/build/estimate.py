@@ -13,7 +13,7 @@ from lexiscope.precompute.project.vectors import BLOCK_SCORES
 
 LONG, LARGE = 3600, 20e9  # seconds and bytes: beyond either, a build says what would make it smaller
 BASE_MEMORY = 400 << 20  # bytes that Python, torch and the kernels take
-PRODUCT_SHARE = 0.7  # of the time of a vector: one more product with the vocabulary finds the sign of a direction
+PRODUCT_SHARE = 0.7  # share of a vector's time that the sign of a direction takes: one more product with the vocabulary
 FACTORS_IN_MEMORY = 12  # how many times a search holds the factors of a head: sorted, balanced, as bytes
 
 
@@ -82,7 +82,7 @@ def time_text(work: Work, costs: Costs, where: str = "on this machine") -> str:
 
 
 def smaller(work: Work) -> Iterator[tuple[str, Work]]:
-    """Yield options that would leave something out, and the work that would remain."""
+    """Yield options that would make the build smaller, each with the work that would remain."""
     stored = work.stored
     if stored.pairs:
         yield "--pairs 0", replace(work, stored=replace(stored, pairs=0))

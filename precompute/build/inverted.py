@@ -63,7 +63,7 @@ def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab:
 def _by_token(tokens: Array, d_vocab: int, start: int) -> tuple[NDArray[np.intp], Array]:
     """Sort positions by the token that stands there, keeping the order of equal ones; return them, and where each
     token's slice begins."""
-    order = np.argsort(tokens, kind="stable")  # on uint16 a radix sort
+    order = np.argsort(tokens, kind="stable")  # stable, which for uint16 is a fast radix sort
     counts = np.bincount(tokens, minlength=d_vocab)
     if len(counts) > d_vocab:
         raise ValueError(f"token id {len(counts) - 1} in a list over {d_vocab} tokens")

@@ -38,12 +38,12 @@ Arrays = dict[str, NDArray[Any]]
 Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind, lens and end
 Search = tuple[dict[str, Ends], float]  # the pairs by preset, and seconds
 Searches = dict[tuple[str, int, str], Future[Search]]  # by matrix, head and lens
-Step = Callable[[float], None]  # told the share of a layer's work that was done since the last call
+Step = Callable[[float], None]  # called with the share of a layer's work that was done since the last call
 T = TypeVar("T")
 
 PAIR_SHARE = 0.75  # share of pairs in a layer's work, for the progress bar only
 MEASURED_HEADS = 2  # heads that are searched first, to tell how long all will take
-MEASURED_BLOCKS = 4  # blocks of the first kind of vectors that are measured likewise
+MEASURED_BLOCKS = 4  # blocks of the first kind of vectors that are measured for the same purpose
 NORMS_AT_ONCE = 1024
 
 
@@ -190,7 +190,7 @@ def see_moments(context: BuildContext, kind: str, changed: Changed, arrays: Arra
 
 
 def _compile(projector: Projector, V: torch.Tensor) -> None:
-    """Make a list once, so that compiling does not count in the time of the next ones."""
+    """Make one list, so that the time that compiling takes is not measured as that of the next lists."""
     ids, scores = np.empty((len(V), 2, 2, projector.k), np.uint32), np.empty((len(V), 2, 2, projector.k), np.float32)
     vectors = V.to(projector.embedding.on_device.device)
     projector.select(vectors, vectors @ projector.embedding.on_device.T, ids, scores)

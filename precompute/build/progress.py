@@ -81,7 +81,7 @@ class Progress:
     def unit_done(self, name: str) -> None:
         self._ready += 1
         self._built += 1
-        self._done = float(self._built)  # shares need not add up exactly
+        self._done = float(self._built)  # set to the whole number, because shares need not add up exactly
         if self._bar:
             self._bar.update(self._task, description=self._text(), completed=self._done, pace=self.pace())
         else:

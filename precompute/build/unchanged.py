@@ -16,7 +16,7 @@ from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.project.vectors import Ids, Lists
 
 Array = NDArray[Any]
-Changed = NDArray[np.bool_]  # (n,) of the vectors of a kind; in a model all are True, except directions of length 0
+Changed = NDArray[np.bool_]  # (n,) which vectors of a kind changed; in a model, all but directions of length 0
 
 
 def with_unchanged(lists: Lists, changed: Changed) -> Lists:
@@ -35,8 +35,8 @@ def ids_of_changed(ids: Ids, changed: Changed) -> Ids:
 
 
 def told_apart(ids: Mapping[str, Ids], changed: Mapping[str, Changed], d_vocab: int) -> dict[str, Ids]:
-    """Return the same lists by kind, but change those of unchanged vectors so that they share no token with lists of
-    another kind."""
+    """Return the lists by kind, with those of unchanged vectors replaced by ids that no token has and no other kind
+    uses: unchanged vectors then share nothing with any list."""
     apart = dict(ids)
     for at, (kind, of_kind) in enumerate(ids.items()):
         if not changed[kind].all():
@@ -58,7 +58,7 @@ def changes_text(folder: Path, manifest: Manifest) -> str:
         try:
             shard = open_shard(folder / entry.file, manifest, layer)
             norms = np.concatenate([shard.all_norms(kind) for kind in manifest.stored.counted_kinds])
-        except IndexFault:  # in a layer that was not asked for
+        except IndexFault:  # a fault in a layer that was not asked for does not matter here
             continue
         changed += int((norms > 0).sum())
         total += len(norms)

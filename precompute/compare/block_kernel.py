@@ -13,8 +13,8 @@ from lexiscope.precompute.project.vector_kernel import FASTMATH, kth_largest
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
 
-STRETCHES = 32  # of a row or column, at least, if it is that long
-LONGEST = 64  # columns of a stretch
+STRETCHES = 32  # stretches into which a row or column is divided, at least, if it is that long
+LONGEST = 64  # most columns of a stretch
 
 
 @kernel()
@@ -113,10 +113,10 @@ def scan(
     most_of_row: int,
     most_of_column: int,
 ) -> tuple[float, Int64, Int64]:
-    """Return the sum of |r| in a block, and the pairs (n, 2) that may be among the best matches of their row and of
-    their column.
+    """Return the sum of |r| in a block of correlations r, and two lists of pairs (n, 2): those that may be among the
+    best matches of their row, and of their column.
 
-    The |r| of an exact match must reach the floors; a product may be off by `error`.
+    Only pairs whose exact |r| may reach the floor of the row or column are returned; a product may be off by `error`.
     """
     n_rows, n_columns = product.shape
     width, height = _stretch(n_columns, LONGEST), _stretch(n_rows, n_rows)

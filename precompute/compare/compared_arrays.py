@@ -22,7 +22,7 @@ from lexiscope.precompute.weights.difference import Parameters
 
 RANDOM = 1000  # vectors of each model, to tell what chance gives
 ROWS_AT_ONCE = 512  # vectors that become rows at once
-FEATURE_SHARE = 0.4  # of the time that a kind takes, where models are compared in feature space, too
+FEATURE_SHARE = 0.4  # share of a kind's time that its comparison in feature space takes
 
 
 @dataclass(frozen=True)

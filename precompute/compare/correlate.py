@@ -19,8 +19,8 @@ from lexiscope.precompute.compare.matches import Float64, Matches, exact_r
 from lexiscope.precompute.project.rounding import TINY, gamma
 
 BLOCK = 512  # rows of a product
-KEPT_BYTES = 5 << 28  # 1.25 GB: of B's rows, layers are kept while those of A pass by
-BYTES = 12  # of a coordinate: in float64, and in float32 for products
+KEPT_BYTES = 5 << 28  # 1.25 GB: as many layers of B as fit are kept in memory while A's layers are compared
+BYTES = 12  # bytes that a coordinate takes: in float64, and in float32 for products
 CROWDED = 16  # if more than one pair in so many may be a match, all of a block are multiplied in float64
 
 
@@ -29,9 +29,9 @@ class Vectors:
     """The vectors of one kind of a model, as rows that are made when they are asked for."""
 
     n_layers: int
-    count: int  # of vectors in a layer
-    width: int  # of a row
-    rows: Callable[[int], Tensor]  # layer -> (count, width) float64, zeros where r is 0 with all
+    count: int  # how many vectors a layer has
+    width: int  # numbers of a row
+    rows: Callable[[int], Tensor]  # layer -> (count, width) float64; a row of zeros has r = 0 with all others
 
     def __len__(self) -> int:
         return self.n_layers * self.count
@@ -49,7 +49,7 @@ class Vectors:
 class Layer:
     """The rows of one layer. Vectors without direction are left out: their r is 0 with all others."""
 
-    numbers: Int64  # (n,) of vectors, counted through all layers
+    numbers: Int64  # (n,) numbers of the vectors, counted through all layers
     exact: Float64  # (n, width)
     on_device: Tensor  # the same in float32, where products run
 
@@ -83,7 +83,7 @@ def correlate(
         for layer_a in range(a.n_layers):
             blocks = _blocks(following.result())
             if layer_a + 1 < a.n_layers:
-                following = pool.submit(a.layer, layer_a + 1, device)  # is there when the products of this one are
+                following = pool.submit(a.layer, layer_a + 1, device)  # is read while this layer is multiplied
             sums = pool.map(sum_block, [(left, right) for left in blocks for right in kept])
             for _ in blocks:
                 for layer_b in numbers:

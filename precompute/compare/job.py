@@ -83,7 +83,7 @@ def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, p
 
 def identify(a: Parameters, b: Parameters, common: CommonTokens) -> ComparisonRecord:
     """Return the record of a comparison before it has any files."""
-    with ThreadPoolExecutor(2) as pool:  # both are read whole for their hashes
+    with ThreadPoolExecutor(2) as pool:  # both models' files are read whole for their hashes, at the same time
         compared_a, compared_b = pool.map(_compared, (a, b))
     return ComparisonRecord(a=compared_a, b=compared_b, tokens=len(common), matched=common.matched)
 

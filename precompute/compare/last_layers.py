@@ -45,7 +45,7 @@ class LastLayers:
         finally:
             hook.remove()
             for block in idle:
-                del block.forward  # that of its class is there again
+                del block.forward  # makes the method of its class visible again
 
     @contextmanager
     def read(self) -> Iterator[Callable[[], Tensor]]:

@@ -38,7 +38,7 @@ class Matches:
         }
 
     def _fill_with_zeros(self) -> None:
-        """Where fewer others have an r that is not 0, fill up with the first of all others, whose r is 0."""
+        """Fill up the matches of vectors that have too few whose r is not 0, with the first others whose r is 0."""
         for row in np.flatnonzero(self.r[:, -1] == 0):
             alike = {int(other) for other, r in zip(self.others[row], self.r[row], strict=True) if r}
             rest = [other for other in range(2 * self.most) if other not in alike]
@@ -68,7 +68,7 @@ def _insert(best: Float32, best_others: Int64, rows: Int64, others: Int64, r: Fl
         best_others[row, at] = other
 
 
-@kernel(fastmath={"reassoc", "contract"})  # an order of sums that fills the processor's registers, always the same
+@kernel(fastmath={"reassoc", "contract"})  # sums are reordered to fill registers, always in the same way
 def exact_r(A: Float64, B: Float64, pairs: Int64) -> Float64:
     """Return A[i] · B[j] for each of the pairs (n, 2), never beyond -1 and 1."""
     out = np.empty(len(pairs))

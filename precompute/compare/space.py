@@ -18,7 +18,7 @@ from lexiscope.precompute.compare.common_tokens import CommonTokens
 
 CHUNK = 4096  # tokens multiplied at once
 SMALLEST_EIGENVALUE = 1e-13  # as a share of the largest; what is below is rounding
-SMALLEST_SPREAD = 1e-6  # of a projection, as a share of what a vector of this length can have; below, it is constant
+SMALLEST_SPREAD = 1e-6  # share of the largest spread for a vector's length; a projection with less is constant
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,16 @@ class UnitRows:
     """Turns the vectors of one model into rows whose dot products with those of the other are correlations."""
 
     directions: Tensor  # (d, rank): the length of v @ directions is the spread of v's projection
-    weights: Tensor  # (width,): what the first coordinates of that are multiplied with, after dividing by its length
-    largest: float  # spread that a vector of length 1 can have
+    weights: Tensor  # (width,): factors of the first coordinates of v @ directions, once it has length one
+    largest: float  # largest spread that the projection of a vector of length 1 can have
 
     @property
     def width(self) -> int:
         return len(self.weights)
 
     def rows(self, V: Tensor) -> Tensor:
-        """Turn (n, d) float32 into (n, width) float64, with zeros for vectors whose projection is constant."""
+        """Turn vectors (n, d), float32, into rows (n, width), float64; a vector with a constant projection gives a row
+        of zeros."""
         V = V.to(self.directions)
         coordinates = V @ self.directions
         length = torch.linalg.vector_norm(coordinates, dim=1)

@@ -38,7 +38,7 @@ def stitch_models(
     layers."""
     folder = _compare(a, b, data, device, progress)
     comparison = Comparison.open(folder)
-    read_runs(folder)  # a file that the run could not be added to is said now, not after it
+    read_runs(folder)  # raises an error now, not after the run, if the run could not be added to this file
     names, done = f"{a.checkpoint.name} → {b.checkpoint.name}", 0
 
     def tick(ready: int, count: int) -> None:

@@ -20,9 +20,9 @@ from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.weights.architectures.base import Model
 
-LAST, LIMIT, LENGTH = 3, 500, 256  # unless another is asked for: layers of B, texts, tokens of a text
+LAST, LIMIT, LENGTH = 3, 500, 256  # layers of B, texts, and tokens of a text, unless others are asked for
 
-Tick = Callable[[int, int], None]  # so many texts are done, of so many
+Tick = Callable[[int, int], None]  # called with how many texts are done, and how many there are
 
 
 @torch.inference_mode()

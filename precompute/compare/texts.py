@@ -14,14 +14,14 @@ class Cut:
 
     a: tuple[int, ...]
     b: tuple[int, ...]
-    kept: slice  # of A's tokens: all but special ones that B has no counterpart for
-    lent: int  # special tokens at the beginning of B's that A has no counterpart for
-    first: int  # of B's tokens that belong to the text; before and after stand special ones
-    count: int  # so many belong to the text
+    kept: slice  # the tokens of A that are kept: all but special ones without counterpart in B
+    lent: int  # how many special tokens at the beginning of B's have no counterpart in A
+    first: int  # the first of B's tokens that belongs to the text and is not special
+    count: int  # how many of B's tokens belong to the text
 
 
 class Cutter:
-    """Cuts texts for two models."""
+    """Cuts a text into the tokens of A and those of B, and leaves out texts that the two cut differently."""
 
     def __init__(self, a: Model, b: Model, length: int) -> None:
         """Cut texts after `length` tokens, special ones included."""

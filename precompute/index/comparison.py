@@ -77,8 +77,8 @@ class Comparison:
         return self._checked(kind, "similarity")
 
     def assignment(self, kind: str) -> list[tuple[int, int]]:
-        """Return pairs of a layer of A and one of B, one to one, for which the sum of similarities is largest; by the
-        layer of A."""
+        """Return pairs (layer of A, layer of B), in the order of A's layers: the one-to-one assignment with the largest
+        sum of similarities."""
         return self._assignment(kind, "assignment")
 
     def feature_space(self, kind: str) -> Floats | None:

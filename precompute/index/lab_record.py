@@ -138,9 +138,9 @@ class Coverages(_ByLayer):
     """R_k by layer: the mean over all positions; fields that end in `_sd` have the standard deviation of the means of
     texts."""
 
-    own: ByLayer  # of the state after the layer
-    own_random: ByLayer  # of the state after the layer at a position drawn from all
-    last: ByLayer  # of the state after the last layer
+    own: ByLayer  # coverage of the state after the layer
+    own_random: ByLayer  # coverage of the state after the layer at a position drawn from all
+    last: ByLayer  # coverage of the state after the last layer
     last_random: ByLayer
     own_sd: SpreadByLayer
     own_random_sd: SpreadByLayer

@@ -19,9 +19,9 @@ from lexiscope.precompute.plain_text import plain
 from lexiscope.precompute.shape import MATRICES, Preset
 
 LABELS = "labels"  # the folder in the data folder
-MOST_BYTES, MOST_LABELS = 4_000_000, 20_000  # of a file
-MOST_FILES, MOST_BYTES_OF_ALL = 200, 16_000_000  # of a folder
-MOST_ENTRIES = 1_000  # of a label's list
+MOST_BYTES, MOST_LABELS = 4_000_000, 20_000  # limits of a file
+MOST_FILES, MOST_BYTES_OF_ALL = 200, 16_000_000  # limits of a folder
+MOST_ENTRIES = 1_000  # most entries of a label's list
 MOST_FAULTS = 20  # errors of a file that are named one by one
 
 _JOINERS = "\u200c\u200d"  # characters that some scripts, and emoji, are written with
@@ -66,7 +66,7 @@ def _web(url: str) -> str:
 
 
 Token: TypeAlias = Annotated[str, StringConstraints(max_length=500)]
-Pair: TypeAlias = Annotated[list[Token], Field(min_length=2, max_length=2)]  # from, to
+Pair: TypeAlias = Annotated[list[Token], Field(min_length=2, max_length=2)]  # the tokens at the sides from and to
 
 
 class Label(BaseModel):
@@ -82,7 +82,7 @@ class Label(BaseModel):
     url: Annotated[str, StringConstraints(max_length=2000), AfterValidator(_web)] = ""
     pairs: Annotated[list[Pair] | None, Field(min_length=1, max_length=MOST_ENTRIES)] = None  # only for vo and qk
     tokens: Annotated[list[Token] | None, Field(min_length=1, max_length=MOST_ENTRIES)] = None
-    end: Literal["top", "bottom"] = "top"  # the end of our list with which the label's list is compared
+    end: Literal["top", "bottom"] = "top"  # the end of the stored list with which the label's list is compared
     lens: Literal["dot", "cosine"] = "dot"
     preset: Preset = "all"  # the preset of pairs
 
@@ -107,7 +107,7 @@ class FiledLabel:
 
     label: Label
     file: str  # the name of the file, for people
-    entry: int  # from 1
+    entry: int  # number of the label in the file, from 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ def shard_size(stored: Stored) -> tuple[int, int]:
 
 
 def _most_listed(stored: Stored) -> int:
-    """Return the entries of the inverted lists of a layer if every list of its vectors is inverted."""
+    """Return how many entries the inverted lists of a layer have at most: those of every list of every vector."""
     return stored.n_vectors * len(stored.lenses) * len(ENDS) * stored.k
 
 

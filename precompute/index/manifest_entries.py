@@ -10,7 +10,7 @@ from lexiscope.precompute.files import damaged, sha256_of, unreadable
 from lexiscope.precompute.index.model_names import MODEL_NAME
 from lexiscope.precompute.shape import HEAD_KINDS
 
-LARGEST_SIZE = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not have a larger one
+LARGEST_SIZE = 1 << 24  # largest size in a shape: pages count up to it, so a hostile manifest must have none larger
 
 PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
 Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]

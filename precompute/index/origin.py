@@ -12,7 +12,7 @@ class Published:
     index: str  # the name of its index
     name: str  # the public name of the model
     package: str
-    sha256: str  # of the file in the package that holds the weights
+    sha256: str  # the hash of the file in the package that holds the weights
 
 
 PUBLISHED = {  # by the name that a user asks for

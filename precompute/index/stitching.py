@@ -53,8 +53,8 @@ class StitchingRun(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
-    texts: Name  # the file's name
-    sha256: Name  # of the file
+    texts: Name  # the name of the file of texts
+    sha256: Name  # the hash of that file
     last: Count  # how many layers of B ran
     measure: Literal["next", "label"]
     count: Count  # how many texts ran

@@ -28,7 +28,7 @@ FORMAT: Final = 3  # the format of indexes, which each of their files names
 # The types that are written, by numpy's names.
 DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}
 MAX_HEADER = 1 << 20  # bytes
-AS_LONG_AS = 4096  # bytes in a row that take as long to read as a single entry
+AS_LONG_AS = 4096  # so many bytes in a row take as long to read as a single entry
 
 _LENGTH = struct.Struct("<Q")  # the length of the header: the first 8 bytes of a file
 # All types of safetensors, in the order in which arrays lie in a file; numpy sees the narrow floats as bytes.
@@ -60,8 +60,8 @@ class Tensor:
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    offset: int  # of its first byte
-    size: int  # entries
+    offset: int  # where its first byte stands in the file
+    size: int  # number of entries
 
 
 class TensorFile:
@@ -89,7 +89,7 @@ class TensorFile:
         return stamp_of(self._descriptor) != self.stamp
 
     def read(self, name: str, first: int, last: int) -> bytes:
-        """Read entries of an array, counted through all its axes."""
+        """Read entries `first` to `last` of an array, counted as if it had one axis."""
         tensor = self.tensors[name]
         size = tensor.dtype.itemsize
         return self._pread((last - first) * size, tensor.offset + first * size)
@@ -214,7 +214,7 @@ def _described(content: dict[str, Any]) -> dict[str, tuple[str, list[int]]]:
 
 
 def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
-    """Return the only header that a file of these arrays can have."""
+    """Return the header of a file with these arrays; equal arrays and metadata always give equal bytes."""
     entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     end = 0
     for name in _in_order(described):

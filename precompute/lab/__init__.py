@@ -1,1 +1,1 @@
-"""The paper's measurements of one model; the door is job.py, and index/lab_record.py reads what it writes."""
+"""The paper's measurements of one model; job.py makes them, and index/lab_record.py reads what it writes."""

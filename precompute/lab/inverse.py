@@ -26,15 +26,15 @@ from lexiscope.precompute.lab.runs import TextRuns, drawn
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.weights.difference import Parameters
 
-KS = (10, 50, 100, 200, 300, 500, 512, 1000, 1024, 2048, 4096, 10_000, 15_000, 20_000, 30_000)  # the paper's; and 1000
+KS = (10, 50, 100, 200, 300, 500, 512, 1000, 1024, 2048, 4096, 10_000, 15_000, 20_000, 30_000)  # the paper's, and 1000
 SAMPLES = 300
 TOKENS_AT_ONCE = 4096
 
-Tick = Callable[[float], None]  # a share of the work is done
+Tick = Callable[[float], None]  # called with the share of the work that was done since the last call
 
 
 class KeepKScores:
-    """Scores samples; what all samples need of W_U is made once."""
+    """Compute the keep-k scores of samples. What all samples need of W_U is computed once."""
 
     def __init__(self, W_U: NDArray[np.float32]) -> None:
         self.W_U = W_U  # (d_vocab, d_model)

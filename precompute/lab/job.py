@@ -37,10 +37,10 @@ class LabOptions:
     texts: Texts | None = None  # without them, neither coverage nor the inverse of hidden states
     seed: int = 0
     m: int = ACTIVE
-    limit: int = LIMIT  # of texts
-    length: int = LENGTH  # of a text, in tokens
+    limit: int = LIMIT  # most texts that run
+    length: int = LENGTH  # most tokens of a text
     device: str = "auto"
-    force: bool = False  # measure anew what was measured
+    force: bool = False  # whether to repeat measurements that are there
 
 
 class LabProgress(Progress):

@@ -23,8 +23,8 @@ from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.words import Vocabulary
 from lexiscope.precompute.weights.architectures.base import Model
 
-LIMIT, LENGTH = 60, 128  # texts, as many as the paper's; tokens of one
-CHARACTERS = 64  # of a text for each token: many times as many as a token has
+LIMIT, LENGTH = 60, 128  # how many texts run, as many as in the paper, and tokens of each
+CHARACTERS = 64  # characters of a text that are kept for each token wanted: far more than a token has
 
 Numbers = NDArray[np.int64]
 
@@ -37,7 +37,7 @@ def drawn(count: int, n: int, seed: int) -> Numbers:
 @dataclass(frozen=True)
 class CutText:
     tokens: tuple[int, ...]
-    own: slice  # those of the text itself
+    own: slice  # the positions of the text itself, without special tokens
 
     @property
     def positions(self) -> int:
@@ -46,11 +46,12 @@ class CutText:
 
 @dataclass(frozen=True)
 class Active:
-    """The m most active vectors of a layer at T positions: of neurons, or of subheads head after head."""
+    """The m most active neurons of a layer at each of T positions, or its m most active subheads, counted through all
+    heads."""
 
     numbers: Numbers  # (T, m)
-    signs: Numbers  # (T, m) of their coefficients; 0: not active
-    read_signs: Numbers  # (T, m) of what the keys of neurons read; else `signs`
+    signs: Numbers  # (T, m) signs of their coefficients; 0: not active
+    read_signs: Numbers  # (T, m) signs of what the keys of neurons read; for subheads the same as `signs`
 
 
 class Activity(Watcher):
@@ -93,7 +94,7 @@ class TextRuns:
         self.texts = [cut for cut in cuts if cut.positions > 0]
         if not self.texts:
             raise BadRequest(f"none of the {len(texts.texts)} texts of {texts.name} has a token: give other texts")
-        self.starts = np.cumsum([0, *(text.positions for text in self.texts)])  # numbers of their first positions
+        self.starts = np.cumsum([0, *(text.positions for text in self.texts)])  # first position of each text among all
 
     @property
     def positions(self) -> int:

@@ -22,9 +22,9 @@ from lexiscope.precompute.project.similarity import in_common, partners
 from lexiscope.precompute.shape import COMPARED, ENDS
 
 K, SHUFFLES = 100, 10
-NOTABLE_PERCENT = 15  # of the tokens of two lists that are in common
+NOTABLE_PERCENT = 15  # percentage of the tokens of two lists that they must have in common to count
 
-Numbers = dict[str, float]  # by field of Similarities, of one layer
+Numbers = dict[str, float]  # the numbers of one layer by field of Similarities
 Ids = NDArray[np.integer]
 
 

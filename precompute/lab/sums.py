@@ -1,5 +1,5 @@
-"""What is added up while texts go by, and kept on disk, so that a measurement that was killed goes on.
-A few numbers for each lens, kind, layer and state, however many texts there are.
+"""Add up the coverage of one text after the other and keep the sums on disk, so that a measurement that was killed can
+be continued. There are a few numbers for each lens, kind, layer and state, however many texts there are.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ MOST_BYTES = 1 << 26
 
 
 class _Kept(BaseModel):
-    """The content of the file."""
+    """The content of the file PARTIAL_COVERAGE."""
 
     made_from: str
     texts: int
@@ -29,7 +29,7 @@ class _Kept(BaseModel):
 
 
 class CoverageSums:
-    """Sums over texts. Arrays are (L, kinds, n_layers, STATES)."""
+    """The sums of coverage over texts, as arrays (L, kinds, n_layers, STATES); L is the number of lenses."""
 
     def __init__(self, made_from: object, shape: tuple[int, int, int]) -> None:
         """Start with empty sums. `made_from` is all that decides the numbers: sums made from something else are never

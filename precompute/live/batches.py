@@ -1,4 +1,4 @@
-"""Which prompts run together: those of like length, as many as fit, fewer where memory runs out."""
+"""Group the prompts that run together: those of similar length, as many as fit, and fewer where memory runs out."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -7,8 +7,8 @@ from lexiscope.precompute.device import is_out_of_memory
 from lexiscope.precompute.errors import LexiscopeError, first_line
 from lexiscope.precompute.live.wire.errors import NoMemory
 
-PASS_TOKENS = 4096  # of one pass, padding included
-PADDING_SHARE = 0.25  # of a pass that may be padding
+PASS_TOKENS = 4096  # most tokens of one pass, padding included
+PADDING_SHARE = 0.25  # most of a pass that may be padding
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -44,7 +44,7 @@ def halving(
         if not is_out_of_memory(error):
             raise
         why = first_line(error)
-    retry()  # outside of `except`: the error holds on to the tensors of the run
+    retry()  # not in the `except`, where the error would still keep the tensors of the run in memory
     if len(jobs) == 1:
         return [NoMemory(f"not enough memory for this prompt ({why}): a shorter one, or fewer panels, needs less")]
     middle = len(jobs) // 2

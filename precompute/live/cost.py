@@ -21,8 +21,8 @@ from lexiscope.precompute.live.wire.asks import (
 from lexiscope.precompute.live.wire.fields import Wire
 from lexiscope.precompute.shape import DIRECTIONS, Shape
 
-PASS_TOKENS = 24  # a pass over few tokens reads every matrix, too: it takes as long as one over so many more
-PAIRS_SHARE = 0.2  # of all products that a search for pairs takes as long as, with its bounds and on one thread
+PASS_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
+PAIRS_SHARE = 0.2  # time of a pair search on one thread, as a share of the time of computing all products
 
 
 def token_cost(shape: Shape) -> int:
@@ -70,8 +70,8 @@ def ask_cost(w: LoadedParameters, ask: Wire, tokens: int = 0, *, has_mlp_vocabul
 
 
 def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[int]) -> float:
-    """Return the cost of directions that have to be made: their signs take a product of each with the vocabulary. Those
-    of a matrix are made together."""
+    """Return the cost of the directions that are not made yet: to find its sign, each is multiplied with the
+    vocabulary. All directions of a matrix are made together."""
     s, layers = w.shape, list(layers)
     asked = {*kinds}
     of_matrices = [pair[0] for pair in DIRECTIONS.values() if not asked.isdisjoint(pair)]
@@ -84,7 +84,7 @@ def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
     evolution is made."""
     s = w.shape
     runs = 2 if ask.changes else 1
-    scores = 2 * tokens * tokens * s.n_heads * s.d_head  # of attention, and values mixed by them, in one layer
+    scores = 2 * tokens * tokens * s.n_heads * s.d_head  # the attention scores and mixed values of one layer
     cost: float = runs * s.n_layers * (PASS_TOKENS * token_cost(s) + scores)
     cost += sum(panel.cost(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)
     return progress_cost(w, ask, tokens) + runs * row_cost(s) + cost  # the rows of predictions

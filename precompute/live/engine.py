@@ -1,4 +1,4 @@
-"""A model in memory, ready for questions: the one door to everything in this room."""
+"""A model in memory that answers asks: other packages use precompute/live through this module."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -53,8 +53,8 @@ from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.difference import Difference
 
-SPEED_ROWS, SPEED_TRIES = 32, 5  # that are multiplied with the vocabulary to measure how fast this machine is
-SHORTEST_SECONDS = 1e-6  # that such a product is taken to last
+SPEED_ROWS, SPEED_TRIES = 32, 5  # vectors that are multiplied, and how often, to measure the machine's speed
+SHORTEST_SECONDS = 1e-6  # least time that such a product is assumed to take
 NO_RUN = (
     "a difference of two models cannot run: ask one of the two for prompts and other readings. Seeds, relations and "
     "words through heads are there of differences, too"
@@ -72,7 +72,7 @@ class Engine:
         self.shape, self.device, self.n_positions = parameters.shape, parameters.device, parameters.n_positions
         self.tokenizer_file = tokenizer_file
         self.words = Words.of(parameters, tokenizer)
-        self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # characters; of bytes, where it has bytes
+        self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # in characters, or in bytes
         self.seed_search = SeedSearch(parameters, self.words)
 
     @classmethod

@@ -15,7 +15,7 @@ from lexiscope.precompute.live.wire.fields import End, Unbuilt
 from lexiscope.precompute.live.words import Vocabulary
 from lexiscope.precompute.shape import SIDES, Shape
 
-LENGTH = 25  # tokens of each list
+LENGTH = 25  # how many first tokens a list has
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ def first_tokens_cost(shape: Shape, unbuilt: Unbuilt | None) -> float:
 
 
 def ends_of_neuron(neuron: ActiveNeuron, *, up: bool = False) -> Iterable[ListEnd]:
-    """Yield the ends of lists that a page shows of a neuron: of its key, of its value, and both of its `up`."""
+    """Yield the ends of lists that a page shows of a neuron: one of its key, one of its value and, with `up`, both of
+    its up vector."""
     layer, number = neuron["layer"], neuron["neuron"]
     yield ListEnd("ff_key", layer, number)
     yield ListEnd("ff_value", layer, number, neuron["end"])

@@ -34,7 +34,7 @@ def load_net(model: Model, device: torch.device, net_class: str | None = None) -
             local_files_only=True,
             output_loading_info=True,
         )
-    except Exception as error:  # of any kind: the files decide what goes wrong
+    except Exception as error:  # damaged files can cause errors of any kind
         raise BadWeights(f"transformers cannot load {folder} as {model.shape.name}: {first_line(error)}") from error
     if missing := sorted(name for name in info["missing_keys"] if not name.startswith(model.unused)):
         raise BadWeights(

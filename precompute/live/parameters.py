@@ -8,7 +8,7 @@ from torch import Tensor
 from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, Shape
 from lexiscope.precompute.weights.difference import Difference
 
-Factors = tuple[float, Tensor, Tensor]  # a sign; left and right (heads, d_head, d_model), grouped heads not repeated
+Factors = tuple[float, Tensor, Tensor]  # a sign; left and right (heads, d_head, d_model); what heads share, once
 
 HEAD_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in kinds))
 
@@ -20,9 +20,9 @@ class LoadedParameters(ABC):
     device: torch.device
     W_E: Tensor  # (d_vocab, d_model)
     W_U: Tensor  # the same tensor where tied
-    n_positions: int  # that a prompt may have
+    n_positions: int  # most positions of a prompt
     padding: int  # the token that fills up the shorter prompts of a batch
-    is_difference = False  # of two models
+    is_difference = False  # whether these are a difference of two models
 
     @abstractmethod
     def vectors(self, kind: str, layer: int) -> Tensor:

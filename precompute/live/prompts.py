@@ -31,8 +31,8 @@ class Job:
     tokens: tuple[int, ...]
     position: int
     layer: int
-    attention: range  # the layers whose heads' weights are answered, if that panel is wanted
-    token: int | None = None  # of attribution; None: the one that is predicted
+    attention: range  # the layers whose attention weights are answered, if the panel `attention` is wanted
+    token: int | None = None  # the token whose logit is explained; None: the predicted one
     against: int | ComparedWith = "mean"
 
     def records(self) -> list[Record]:
@@ -134,7 +134,7 @@ class Prompts:
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
         found = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
-        finite = last.square().sum(dim=2).isfinite()  # a norm needs the squares
+        finite = last.square().sum(dim=2).isfinite()  # even the squares must be finite, because a norm needs them
         likely = list(zip(found.ids.tolist(), found.p.tolist(), strict=True))
         answers: list[PromptAnswer | LexiscopeError] = []
         row = 0

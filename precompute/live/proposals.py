@@ -1,5 +1,5 @@
-"""Which vectors or tokens may be among the n largest: float32 products propose, float64 decides, so that neither the
-device nor other questions in the same batch change an answer.
+"""Find the vectors or tokens that may be among the n largest. Products in float32 give the candidates, float64 decides
+among them, so that neither the device nor other asks in the same batch change an answer.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from lexiscope.precompute.project.compiled import kernel
 from lexiscope.precompute.project.embedding import Float32, Float64
 from lexiscope.precompute.project.rounding import TINY, gamma
 
-GROUP = 64  # scores whose largest is looked at first
+GROUP = 64  # neighbouring scores of which only the largest is compared at first
 LOWEST = np.float32(-np.inf)
 
 
@@ -69,8 +69,8 @@ def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candid
 
 
 def exact_products(matrices: Sequence[Tensor], rows: Tensor, queries: Float64) -> Float64:
-    """Multiply some rows (n,), rising, of float32 matrices (count, d_model), all of one size and numbered through, with
-    queries (m, d_model): (n, m) in float64, each by itself."""
+    """Return the products (n, m), in float64, of some rows of float32 matrices with queries (m, d_model). The matrices
+    are (count, d_model) each; `rows` (n,), rising, counts their rows through all of them."""
     numbers, count = rows.cpu().numpy(), len(matrices[0])
     ends = np.searchsorted(numbers, np.arange(1, len(matrices) + 1) * count)
     some = [

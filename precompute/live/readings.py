@@ -28,8 +28,8 @@ from lexiscope.precompute.project.vectors import Projector
 from lexiscope.precompute.shape import FACTORS, LENSES, SIDES
 
 LONGEST_LIST = 100  # tokens
-MLP_TOKENS = 4096  # that go through the MLP at once
-SHARE_BEFORE_SEARCH = 0.5  # of the work of a search for pairs, for the progress bar
+MLP_TOKENS = 4096  # tokens that go through the MLP at once
+SHARE_BEFORE_SEARCH = 0.5  # share of a pair search's work that comes before the search itself, for the progress bar
 
 Step = Callable[[str, float], None]  # the stage, and which share of all work is done; what it raises ends the work
 
@@ -38,7 +38,7 @@ class Readings:
     def __init__(self, w: Weights, words: Words) -> None:
         self.w, self.words = w, words
         self._mlp_vocabulary: Embedding | None = None
-        self._rows_done = 0  # of it, while it is computed
+        self._rows_done = 0  # rows of that vocabulary that are computed already
 
     def answer(self, ask: ReadingAsk) -> ReadingAnswer:
         s = self.w.shape
@@ -129,7 +129,7 @@ class HeadReadings:
         self.w, self.readings, self.tokenizer_file = w, readings, tokenizer_file
 
     def answer(self, ask: PairsReadingAsk, step: Step) -> PairsReadingAnswer:
-        from lexiscope.precompute.project.pairs.head_pairs import (  # numba compiles when a head is asked about
+        from lexiscope.precompute.project.pairs.head_pairs import (  # here, so that numba compiles only for heads
             Matrix,
             top_pairs,
         )

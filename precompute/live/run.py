@@ -1,4 +1,4 @@
-"""A run of the model by `transformers`, for several prompts at once: a watcher sees, through hooks, what it needs.
+"""Run the model by `transformers` for several prompts at once; hooks hand a Watcher what the run computes.
 
 Changes are made to what goes into w_o (mixed values) and ff_value (coefficients), at all positions or at one, in the
 same hooks. The hooks are there for one run only, so only one thread may run a model. Prompts are padded on the right:
@@ -69,7 +69,7 @@ class _Hooks:
         self.w, self.watcher, self.changes = w, watcher, changes
         self.B, self.T = size
         self.last: Tensor | None = None  # the stream after the newest layer
-        self.read = self.mixed = self.keys = torch.empty(0)  # of the layer under way
+        self.read = self.mixed = self.keys = torch.empty(0)  # tensors of the layer that is being computed
         self.rotation: Rotation | None = None
 
     @contextmanager
@@ -111,7 +111,7 @@ class _Hooks:
 
     def before_attention(self, _: Any, __: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         turned = kwargs.get("position_embeddings")
-        self.rotation = None if turned is None else (turned[0][0], turned[1][0])  # of the first prompt: all are equal
+        self.rotation = None if turned is None else (turned[0][0], turned[1][0])  # equal for all prompts
 
     def before_queries(self, _: int, __: Any, args: tuple[Tensor]) -> None:
         self.read = args[0]
@@ -171,7 +171,8 @@ def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
 
 
 def rotated(x: Tensor, rotation: Rotation) -> Tensor:
-    """Turn x (..., d_head): of the subheads that turn, the first half with the second; the others stay."""
+    """Return x (..., d_head) after the rotation of rotary positions: of the subheads that turn, each in the first half
+    is turned together with one in the second half; the others stay."""
     cos, sin = rotation
     turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
     first, second = turning.chunk(2, dim=-1)

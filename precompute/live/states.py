@@ -16,7 +16,7 @@ from lexiscope.precompute.live.wire.asks import StatesAsk, StatesReadingAsk
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.shape import Shape
 
-NUMBER_BYTES = 4  # of a float32
+NUMBER_BYTES = 4  # bytes of a float32
 
 
 class _Enough(Exception):
@@ -65,7 +65,7 @@ def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
     positions = count_states(w.shape, ask)
     given = np.frombuffer(ask.states, "<f4").reshape(positions, w.shape.d_model).astype(np.float32)
     states = torch.from_numpy(given).to(w.device)
-    if not states.square().sum(dim=1).isfinite().all():  # a norm needs the squares
+    if not states.square().sum(dim=1).isfinite().all():  # even the squares must be finite, because a norm needs them
         raise BadRequest("the states hold what is no number, or numbers that are too large")
     return {"predicts": w.shape.predicts, "cells": _cells(w, states, ask.k)}
 

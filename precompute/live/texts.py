@@ -16,16 +16,16 @@ from lexiscope.precompute.weights.architectures.base import Model
 
 COLUMNS = ("text", "label")
 Encoded: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-LONGEST_NAME = 255  # of a file, as records keep it
+LONGEST_NAME = 255  # longest name of a file that records keep
 LONGEST_FIELD = 10_000_000  # characters of a CSV's field
 
 
 @dataclass(frozen=True)
 class Texts:
-    name: str  # of the file
+    name: str  # the file's name
     sha256: str
     texts: tuple[str, ...]
-    labels: tuple[str, ...] | None  # of a CSV, one for each text
+    labels: tuple[str, ...] | None  # the labels in a CSV, one for each text
 
     def spread(self, limit: int) -> "Texts":
         """Return at most so many of the texts, evenly spread over the file: files are often sorted by label."""

@@ -106,7 +106,7 @@ def count_around(
     for r in range(len(scores)):
         row = scores[r]
         for m in range(low.shape[1]):
-            more, reach = np.int32(0), np.int32(0)  # of 32 bits, as scores are: so the loop can be vectorised
+            more, reach = np.int32(0), np.int32(0)  # 32 bits, like scores, so that the loop can be vectorised
             bottom, top = low[r, m], high[r, m]
             for t in range(len(row)):
                 more += np.int32(row[t] > top)

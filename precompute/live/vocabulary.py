@@ -17,7 +17,7 @@ from lexiscope.precompute.shape import Predicts
 
 BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
 
-Tick = Callable[[float], None]  # so many rows of a product with the vocabulary are done
+Tick = Callable[[float], None]  # called with how many rows of a product with the vocabulary are done
 
 
 def blocks(rows: Tensor, size: int = BLOCK) -> Iterator[Tensor]:
@@ -59,7 +59,7 @@ def count_around(scores: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Ten
     above and within (n, m); and return row, range and token (found, 3) of those within, where they are several. All
     results are on the CPU."""
     infinity = torch.tensor(torch.inf)
-    low, high = low.float().nextafter(-infinity), high.float().nextafter(infinity)  # rounding makes none narrower
+    low, high = low.float().nextafter(-infinity), high.float().nextafter(infinity)  # no bound becomes narrower
     if scores.device.type != "cpu":
         ranges = [[bound[:, m, None].to(scores.device) for bound in (low, high)] for m in range(low.shape[1])]
         above = torch.stack([(scores > top).sum(dim=1).cpu() for _, top in ranges], dim=1)
@@ -113,7 +113,7 @@ class Likelihoods:
     ids: Tensor  # (n, k)
     p: Tensor  # (n, k), falling
     answer: Tensor  # (n,) probability of the answer
-    rank: Tensor  # (n,) of the answer: 1 and how many tokens have more
+    rank: Tensor  # (n,) rank of the answer: 1 plus how many tokens are more probable
 
 
 def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None) -> Likelihoods:

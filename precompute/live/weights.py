@@ -20,12 +20,12 @@ BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class Norm:
-    """A norm of the model, as numbers."""
+    """The parameters of one LayerNorm or RMSNorm of the model."""
 
     gain: Tensor  # (d_model,)
     bias: Tensor | None  # (d_model,)
     eps: float
-    centres: bool  # LayerNorm; an RMSNorm does not
+    centres: bool  # True for a LayerNorm; an RMSNorm does not subtract the mean
 
 
 class Weights(LoadedParameters):
@@ -56,7 +56,7 @@ class Weights(LoadedParameters):
         return self.model.bias(self.net, layer, kind)
 
     def every_head(self, kind: str, layer: int) -> Tensor:
-        """Return (n_heads, d_head, d_model), with grouped heads' w_k and w_v repeated."""
+        """Return the vectors of every head, (n_heads, d_head, d_model); what heads share is repeated."""
         heads = self.heads(kind, layer)
         return (
             heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)

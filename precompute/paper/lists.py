@@ -52,8 +52,8 @@ class PrintedNeuron(Printed):
     neuron: int
     key: tuple[str, ...]
     value: tuple[str, ...]
-    unassigned: tuple[str, ...]  # of which of the two is not known
-    uncertain: tuple[str, ...]  # tokens of either that may be misread
+    unassigned: tuple[str, ...]  # tokens of which it is not known whether they are of the key or the value
+    uncertain: tuple[str, ...]  # tokens of key or value that may be misread
 
 
 class LookupResult(BaseModel):
@@ -62,7 +62,7 @@ class LookupResult(BaseModel):
     layer: int
     neuron: int
     rank: int
-    tokens: tuple[str, ...]  # of its value
+    tokens: tuple[str, ...]  # tokens of the neuron's value
 
 
 class PrintedLookup(Printed):

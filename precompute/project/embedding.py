@@ -32,7 +32,7 @@ class Embedding:
     def of(cls, W: torch.Tensor, device: torch.device) -> "Embedding":
         """Measure W (d_vocab, d_model) float32."""
         rows = np.ascontiguousarray(W.cpu().numpy())
-        if not np.isfinite([rows.min(initial=0), rows.max(initial=0)]).all():  # NaN is both
+        if not np.isfinite([rows.min(initial=0), rows.max(initial=0)]).all():  # min and max are NaN if there is one
             raise BadWeights("the embedding holds values that are not finite: no list can be made from it")
         mean = rows.mean(axis=0, dtype=np.float64)
         norm, centred_norm = np.empty(len(rows)), np.empty(len(rows))

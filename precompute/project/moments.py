@@ -17,7 +17,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float64
 from lexiscope.precompute.shape import ENDS, LENSES
 
 AT_ONCE = 1 << 20  # scores that are in float64 at once, on a device
-CONSTANT = 1e-6  # of the size of what scores are computed from: a smaller standard deviation is rounding
+CONSTANT = 1e-6  # share of the size of the factors: a smaller standard deviation is only rounding
 LEAST = 1e-37  # a standard deviation that float32 can hardly hold
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lexiscope.precompute.project.embedding import Embedding, Float64
 
-FIRST_PAIRS = 20  # of a list: those that a person reads
-LIKE_IT = 3  # other pairs that are compared with a pair: those most like it
+FIRST_PAIRS = 20  # first pairs of a list, which a person reads
+LIKE_IT = 3  # how many of the most similar other pairs a pair is compared with
 
 Ids = NDArray[np.integer]
 

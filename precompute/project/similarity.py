@@ -1,4 +1,5 @@
-"""How similar two lists are, and what chance gives: the same of lists that have nothing to do with each other."""
+"""Measure how similar two lists are, and, as what chance gives, how similar lists of different neurons or subheads
+are."""
 
 import numpy as np
 from numpy.typing import NDArray

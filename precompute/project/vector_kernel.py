@@ -10,7 +10,7 @@ from lexiscope.precompute.project.compiled import kernel
 from lexiscope.precompute.project.exact import LANES, dot
 
 GROUP = 64  # tokens whose extreme scores are looked at first
-FASTMATH = {"reassoc", "contract", "nsz"}  # for proposals only: exact scores keep their order of sums
+FASTMATH = {"reassoc", "contract", "nsz"}  # only where candidates are found: exact scores keep their order of sums
 LOWEST = np.float32(-np.inf)
 
 
@@ -86,7 +86,7 @@ def kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
 def _find_candidates(
     row: NDArray[np.float32],
     shift: np.float32,
-    scale: NDArray[np.float32],  # with shift, turns a score of the product into this lens's
+    scale: NDArray[np.float32],  # with shift, turns a score of the product into the score of this lens
     sign: np.float32,
     slack: NDArray[np.float32],
     group_slack: NDArray[np.float32],

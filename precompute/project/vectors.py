@@ -18,7 +18,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
 from lexiscope.precompute.project.rounding import LARGEST, TINY, gamma
 
 BLOCK, LEAST_BLOCK = 256, 32  # vectors per product
-BLOCK_SCORES = 1 << 24  # of a product, 64 MB: with a large vocabulary a block has fewer vectors
+BLOCK_SCORES = 1 << 24  # scores of a product, 64 MB: with a large vocabulary a block has fewer vectors
 MARGIN = 32  # candidates beyond k that a device's own top-k gives
 
 Ids = NDArray[np.uint32]
@@ -40,7 +40,7 @@ class PendingLists:
 
     def result(self) -> Lists:
         for block in self.blocks:
-            block.result()  # passes on what a block raises
+            block.result()  # raises the error of a block, if it had one
         return self.lists
 
 

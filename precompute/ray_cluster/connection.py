@@ -17,7 +17,7 @@ from lexiscope.precompute.errors import ClusterError
 from lexiscope.precompute.ray_cluster import LOCAL
 
 ANSWER_SECONDS = 10
-TRIES = 3  # of Ray Client, whose server dies or hangs now and then as it starts the process of a new client
+TRIES = 3  # tries of Ray Client: its server sometimes dies or hangs when it starts a new client's process
 
 
 @contextmanager
@@ -36,11 +36,11 @@ def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
     try:
         _check_that_somebody_listens(address)
         _connect(address, options)
-    except (OSError, RuntimeError, ValueError) as error:  # nobody there; other versions; no address
+    except (OSError, RuntimeError, ValueError) as error:  # nobody there, other versions, or no address
         raise ClusterError(_refusal(option, address, error)) from error
     try:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray puts in one that ends the command without a word
+            signal.signal(signal.SIGTERM, handler)  # Ray sets a handler that ends the command without a message
         yield
     finally:
         ray.shutdown()
@@ -83,7 +83,7 @@ def _current_cluster_file() -> Path:
 
 def _refusal(option: str, address: str, error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    why = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and lines[1:] else lines[0]  # of a traceback, its end
+    why = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and lines[1:] else lines[0]  # only the end of a traceback
     if address == LOCAL:
         return f"{option} {address}: no cluster can be started on this machine: {why}"
     if address == "auto":

@@ -16,7 +16,7 @@ from lexiscope.precompute.weights.difference import Difference
 SIMILARITY_K, READ_FIRST, HUB_FACTOR = 100, 10, 10  # as FORMAT.md defines them
 LAST_BIT = 4e-7  # relative error of a score
 SMALLEST_FLOAT32 = 1.5e-45  # the most that rounding to float32 adds to a number near 0
-SIGNS = (1, -1)  # times these, the scores of either end are largest at its beginning
+SIGNS = (1, -1)  # multiplied with these, the scores of either end fall along its list
 
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # (n,) each
 

@@ -26,9 +26,9 @@ from lexiscope.precompute.weights.difference import Parameters
 
 COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
 COSINE_ERROR = 2e-6
-ROUNDED_OFF = 1e-2  # of scores that are subtracted from each other: times 1e-12, the part that float64 loses
+ROUNDED_OFF = 1e-2  # times 1e-12: the share of subtracted scores that float64 loses
 NORM_ERROR = 1e-6  # relative error of the norm of a head's matrix
-# To find the hubs of a layer with short lists; if more are needed, coherences are not checked.
+# Most multiplications to find the hubs of a layer with short lists; if it takes more, coherences are not checked.
 MOST_MULTIPLICATIONS = 10**10
 CHECKS = {"stats": stats_fault}  # checks of the parts that hold numbers of vectors beside their lists
 CHECKED_ROWS = 32  # source tokens whose whole row of a head's matrix is computed

@@ -7,7 +7,7 @@ from lexiscope.precompute.verify.brute_force import BruteForce, Ids
 
 ERROR = 1e-4  # allowed error of a moment, beside the size of scores: the build multiplies in float32
 CONSTANT, LEAST = 1e-6, 1e-37  # as FORMAT.md defines them
-DOUBT = 0.5  # relative: a spread so near to CONSTANT may count as constant or not
+DOUBT = 0.5  # a spread this near to CONSTANT, relatively, may count as constant or not
 
 
 def stats_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids) -> str | None:

@@ -68,7 +68,7 @@ class Checkpoint:
                 "Use the float16, bfloat16 or float32 checkpoint, or a GGUF file."
             )
         tensor = stored.to(torch.float32)
-        if tensor.numel() and not torch.isfinite(torch.stack(torch.aminmax(tensor))).all():  # NaN is both
+        if tensor.numel() and not torch.isfinite(torch.stack(torch.aminmax(tensor))).all():  # both are NaN if any is
             count = int((~torch.isfinite(tensor)).sum())
             raise BadWeights(
                 f"{name} in {path} has {count} values that are not finite numbers. "

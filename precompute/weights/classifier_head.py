@@ -22,9 +22,9 @@ LONGEST_LABEL = 100  # characters
 
 @dataclass(frozen=True)
 class ClassifierHead:
-    labels: tuple[str, ...]  # of the rows of `classifier`
+    labels: tuple[str, ...]  # the labels of the rows of `classifier`
     vectors: Mapping[str, Tensor]  # by kind, (n, d_model); of a difference tuned - base, or the tuned model's
-    base: Mapping[str, Tensor] | None = None  # of a difference whose base has a head of the same labels: its vectors
+    base: Mapping[str, Tensor] | None = None  # of a difference: the base's vectors, if it has the same labels
 
 
 def read_head(parameters: Parameters) -> ClassifierHead | None:

@@ -1,4 +1,4 @@
-"""The difference of two checkpoints, tuned - base: to whoever makes lists a model like any other.
+"""The difference of two checkpoints, tuned - base. For the code that makes lists, it is a model like any other.
 
 Vectors are subtracted from each other and read in the base's embedding. A head's matrix is M_tuned - M_base, never
 multiplied out: its factors stand side by side, so it has twice the d_head.
@@ -33,7 +33,7 @@ SAME = ("n_layers", "n_heads", "n_kv_heads", "d_model", "d_head", "d_mlp", "gate
 Float64: TypeAlias = NDArray[np.float64]
 Floats: TypeAlias = NDArray[np.float32] | Float64
 
-ROWS_AT_ONCE = 4096  # of an embedding
+ROWS_AT_ONCE = 4096  # rows of an embedding that are compared at once
 
 
 class Difference:
@@ -107,7 +107,7 @@ class Difference:
     def embedding_changes(self) -> EmbeddingChange:
         """Return |tuned - base| / |base| of W_E, and of W_U where the base has one of its own, over the base's
         tokens."""
-        tuned = copy(self.tuned)  # whose embedding is not kept in memory
+        tuned = copy(self.tuned)  # a copy, so that its embedding is not kept in memory
         changes: EmbeddingChange = {"W_E": _relative_change(tuned.W_E, self.base.W_E)}
         if not self.shape.tied and not tuned.lacks_unembedding:
             changes["W_U"] = _relative_change(tuned.W_U, self.base.W_U)

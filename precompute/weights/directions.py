@@ -24,10 +24,10 @@ from lexiscope.precompute.shape import DIRECTIONS, SIDES, Shape
 Factors: TypeAlias = tuple[Tensor, Tensor]  # (d_model, d) each, float64: a head's matrix is left rightᵀ
 
 FLOAT32_ROUNDING, FLOAT64_ROUNDING = torch.finfo(torch.float32).eps, torch.finfo(torch.float64).eps
-SCORES_AT_ONCE = 1 << 21  # of directions with tokens
-IN_DOUBT = 1e-4  # relative: float32 does not tell which of two scores is larger
+SCORES_AT_ONCE = 1 << 21  # products of directions with tokens that are in memory at once
+IN_DOUBT = 1e-4  # relative difference of two scores below which float32 cannot tell the larger one
 SMALL = 1e-30  # a score that float32 holds with few digits
-EQUAL = 1e-12  # relative: nor does float64
+EQUAL = 1e-12  # relative difference below which float64 cannot tell, either
 KEPT_BYTES = 1 << 29
 
 
@@ -103,7 +103,8 @@ def find_directions(heads: Iterable[Factors], W: Tensor, d_head: int) -> Directi
 
 
 def _of_head(left: Tensor, right: Tensor, d_head: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return in and out (d_head, d_model) and σ (d_head,), float64, with any signs; left and right are (d_model, d)."""
+    """Return the singular vectors of left rightᵀ at its input and at its output, (d_head, d_model) each, and the
+    singular values (d_head,): float64, the signs still undecided; left and right are (d_model, d)."""
     (Q_left, T_left), (Q_right, T_right) = torch.linalg.qr(left), torch.linalg.qr(right)
     U, sigma, Vh = torch.linalg.svd(T_left @ T_right.T)
     rounding = 16 * len(sigma) * FLOAT64_ROUNDING * float(T_left.norm() * T_right.norm())

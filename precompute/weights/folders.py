@@ -30,7 +30,7 @@ def make_folder_once(target: Path, fill: Callable[[Path], None]) -> Path:
 
 def _make(target: Path, fill: Callable[[Path], None]) -> Path:
     prefix = f".{target.name}.part-"
-    for left_by_a_kill in target.parent.glob(f"{prefix}*"):  # we hold the lock: nobody else writes these
+    for left_by_a_kill in target.parent.glob(f"{prefix}*"):  # the lock is held here, so nobody else writes these
         shutil.rmtree(left_by_a_kill, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:

@@ -1,5 +1,5 @@
-"""Which of the exceptions of the Hub's client means what. A user is told by whoever asked the Hub: hub.py, for a model,
-and travel/hub_errors.py, for a repository of an index."""
+"""Tell what an exception of the Hub's client means. The message for the user is made by the module that asked the Hub:
+hub.py for a model, travel/hub_errors.py for a repository of an index."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,17 +25,17 @@ from lexiscope.precompute.weights.folders import raise_if_disk_full
 
 _NO_ANSWER = (LocalEntryNotFoundError, XetDownloadError, FileMetadataError, httpx2.HTTPError, ConnectionError)
 
-_NOT_TAKEN = ("LFS batch API returned errors", "Invalid metadata in README.md")  # no room left; a card that is no YAML
+_NOT_TAKEN = ("LFS batch API returned errors", "Invalid metadata in README.md")  # no room is left; the card is no YAML
 
 
 class Trouble(Enum):
     NO_ID = auto()  # what was asked for cannot be the name of a repository
-    TERMS = auto()  # given out only to who accepted its terms
+    TERMS = auto()  # the repository is given only to people who accepted its terms
     NO_ACCESS = auto()  # no such repository, or none of this user's: the Hub does not tell which
     NO_REVISION = auto()
-    NOT_TAKEN = auto()  # what was sent
-    STATUS = auto()  # another status than that of success
-    OFFLINE = auto()  # by HF_HUB_OFFLINE
+    NOT_TAKEN = auto()  # the Hub refuses what was sent
+    STATUS = auto()  # the Hub answers with the status of another error
+    OFFLINE = auto()  # HF_HUB_OFFLINE forbids to use the network
     NO_ANSWER = auto()
 
 
@@ -43,7 +43,7 @@ class Trouble(Enum):
 class HubTrouble:
     kind: Trouble
     detail: str  # what the client says, in one line
-    status: int | None = None  # of the Hub's answer, if it gave one
+    status: int | None = None  # the status of the Hub's answer, if it gave one
 
 
 @contextmanager

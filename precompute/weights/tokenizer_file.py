@@ -47,20 +47,20 @@ def find_tokenizer(folder: Path, cache: Path | None) -> Path:
 
 
 def _write_tokenizer(folder: Path, target: Path) -> None:
-    """Write it by the class that the checkpoint's settings name, one of the library's own: no code of the checkpoint
-    runs."""
+    """Write tokenizer.json into `target` by means of the tokenizer class that the checkpoint's settings name: always a
+    class of transformers, so that no code of the checkpoint runs."""
     settings = {name: _read_object(folder / name) for name in _SETTINGS if (folder / name).is_file()}
     files = [name for names in VOCABULARIES for name in names if (folder / name).is_file()]
     if "vocab.json" in files:
         _read_object(folder / "vocab.json")
-    from transformers import AutoTokenizer  # seconds, which most checkpoints do not need
+    from transformers import AutoTokenizer  # takes seconds, and most checkpoints need none of it
 
     auto: Any = AutoTokenizer
     try:
         made = auto.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False, use_fast=True)
         tokenizer = made.backend_tokenizer
         tokenizer.save(str(target / "tokenizer.json"))
-    except Exception as error:  # of whatever kind: the library only passes on what its parts raise
+    except Exception as error:  # the library passes on whatever its parts raise
         named = settings.get("tokenizer_config.json", {}).get("tokenizer_class", "its family's kind")
         reason = " ".join(str(error).split())[:200]
         raise BadWeights(

@@ -80,7 +80,8 @@ class LayerMap:
 
 
 def layer_maps(of: KindView) -> list[LayerMap]:
-    """Return the maps of a kind; the map of feature space only if there is one."""
+    """Return the maps of one kind of vectors: similarity, share of best matches, and similarity in feature space if it
+    was compared."""
     maps = [
         _map("similarity", of["similarity"], of["assignment"], of["chance"]),
         LayerMap("best", of["best"], _pairs(of["assignment"]), 0.0, max(max(row) for row in of["best"])),

@@ -40,9 +40,11 @@ class Sentence(TypedDict):
 def sentence_asks(
     site: TwoModelsSite, comparison: Comparison, text: str, layer: int | None
 ) -> Generator[tuple[str, Any], Any, None]:
-    """Ask A for its states after a layer, then B for what it reads in them, turned by the kernel.
+    """Ask A's worker for A's states after a layer, multiply these with the kernel, then ask B's worker what B predicts
+    from the products.
 
-    Raise BadRequest if an index is of other weights than were compared, NotFound if there is none."""
+    Raise BadRequest if an index was made from other weights than were compared, NotFound if there is no such index or
+    layer."""
     compared_indexes(site.library, comparison)
     n_layers = comparison.a.n_layers
     if layer is not None and layer >= n_layers:

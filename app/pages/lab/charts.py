@@ -90,7 +90,8 @@ def inverse_charts(inverse: InversePart) -> list[LineChart]:
 
 
 def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
-    """Draw the coverage by each kind of vectors, of the state after their own layer or after the last one."""
+    """Chart for each kind of vectors which share of a state's first tokens the active vectors cover: of the state after
+    their own layer, or of that after the last one."""
     charts = []
     for kind, name in COVERING.items():
         lines = []

@@ -25,7 +25,7 @@ def _column(name: str, kind: Kind = "text") -> Column:
 COLUMNS = (
     _column("panel"),
     _column("layer"),
-    _column("part"),  # of a layer: the last step of the stream; of a neuron: which vector; of coverage: the kind
+    _column("part"),  # a layer's last step of the stream, a neuron's vector, or the kind of vectors of coverage
     _column("head"),
     _column("neuron"),
     _column("position"),

@@ -14,7 +14,7 @@ from lexiscope.precompute.errors import first_line
 from lexiscope.precompute.index.tokens import token_bytes
 
 RETRIES = 3  # retries of a task whose process or machine died; Ray never retries an error that a task returns
-AHEAD = 2  # tasks for each that can run, so that no machine waits while a layer is written, and memory stays bounded
+AHEAD = 2  # tasks started for each that can run: no machine waits while a layer is written, and memory is bounded
 
 
 @dataclass
@@ -39,7 +39,7 @@ class RayRunner:
         largest = max((machine.memory for machine in list_machines()), default=0)
         remote = self._remote.options(
             name=order.task,
-            num_cpus=self.size.threads,  # also if it uses fewer, so that no other task takes its memory
+            num_cpus=self.size.threads,  # all of them, even if it uses fewer, so that no other task takes its memory
             num_gpus=self.size.gpus,
             memory=min(prepared.work(order.threads).memory(), largest),
             max_retries=RETRIES,

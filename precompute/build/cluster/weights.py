@@ -58,7 +58,7 @@ class StoredCheckpoint(Checkpoint):
     of_layer: Tensors = field(default_factory=dict, repr=False, hash=False)  # tensors of the layer that is being made
 
     def tensor_shape(self, name: str) -> tuple[int, ...]:
-        self._file(name)  # raises an error if there is none
+        self._file(name)  # raises an error if there is no such tensor
         return self.shapes[name]
 
     def stored_tensor(self, name: str) -> torch.Tensor:

@@ -37,13 +37,13 @@ class VectorLists:
 
 
 class Moments(TypedDict):
-    """How the scores of a vector spread over all tokens; a number is None if all scores are equal."""
+    """How the scores of a vector are distributed over all tokens; a number is None if all scores are equal."""
 
     mean: float | None
     sd: float | None
     skew: float | None
     kurtosis: float | None  # excess kurtosis: 0 for a normal distribution
-    z: float | None  # of the first token at the top: (score - mean) / sd
+    z: float | None  # (score - mean) / sd of the first token at the top
 
 
 @dataclass(frozen=True, slots=True)

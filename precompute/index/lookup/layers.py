@@ -39,7 +39,8 @@ class TokenSlices:
     count: Array
 
     def read(self, name: str, width: int = 1) -> Array:
-        """Return what an array of rows of this width holds in the slices, one after the other."""
+        """Return the entries of an array in all slices, one slice after the other; `width` is the number of values in a
+        row."""
         dtype = self.bounds[0][0].tensors[name].dtype if self.bounds else np.dtype(np.uint8)
         data = [file.read(name, width * first, width * last) for file, first, last in self.bounds]
         return np.frombuffer(b"".join(data), dtype)

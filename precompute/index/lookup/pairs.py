@@ -148,10 +148,10 @@ def _counts(layers: Layers, lens: int, slots: _Slots) -> Array:
 
 
 def _without_own_mirror(slots: _Slots, side: Array) -> tuple[_Slots, Array]:
-    """Drop one of the two slots of a pair of the token with itself, which stand one after the other: the first
-    stays."""
+    """Keep a pair of the token with itself only once. It was found at both of its sides, in two slots one after the
+    other: the first stays."""
     again = np.flatnonzero(side[1:]) + 1
-    # Most pairs differ in the first columns.
+    # Compare first the columns in which most neighbouring slots differ.
     for column in (slots.head, slots.rank, slots.matrix, slots.preset, slots.end, slots.layer):
         again = again[column[again] == column[again - 1]]
     kept = np.delete(np.arange(len(side)), again)
@@ -159,7 +159,7 @@ def _without_own_mirror(slots: _Slots, side: Array) -> tuple[_Slots, Array]:
 
 
 def _common_slots(layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: list[int]) -> _Slots:
-    """Return the slots that hold the word, or the words at different sides."""
+    """Return the slots of pairs that hold the word or, of two words, one at each side."""
     shape = layers.stored.shape
     sizes = (shape.n_layers, len(MATRICES), shape.n_heads, len(PRESETS), len(ENDS), layers.stored.pairs)
     by_side: list[list[Array]] = []  # for each word, the slots that hold it at the first side and at the second

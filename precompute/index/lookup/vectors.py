@@ -59,8 +59,8 @@ class _Entries:
 def vector_listings(
     layers: Layers, token: int, lens: int, kinds: Collection[str], part: slice, first: int = 0
 ) -> dict[tuple[str, str], VectorListings]:
-    """Find listings by kind and end, a part of each in the order: rank, |score| falling, layer, index; and the first
-    tokens of the list that holds each."""
+    """Return by kind and end which lists hold the token: the chosen part of them, ordered by rank, falling |score|,
+    layer and index, with the first tokens of each of these lists."""
     stored = layers.stored
     entries = _entries(layers, token, lens)
     lists = _kinds(stored)[0][entries.vector] * len(ENDS) + entries.end
@@ -95,7 +95,7 @@ def vector_matches(
     layer = np.array([*layers.shards], np.int64)[nth]
     order = np.lexsort((end, vector, -layer, ranks.sum(axis=1)))[part]
     layer, vector, end, ranks, tokens = layer[order], vector[order], end[order], ranks[order], tokens[order]
-    for rank, token in zip(ranks.T, tokens.T, strict=True):  # one of each word
+    for rank, token in zip(ranks.T, tokens.T, strict=True):  # a rank and a token for each word
         _check_listed(layers, lens, _Entries(layer, end, vector, rank), token)
     kind, index = _split(layers.stored, vector)
     first_ids = _first_ids(layers, lens, _Entries(layer, end, vector, np.zeros_like(layer)), first)
@@ -165,7 +165,7 @@ def _split(stored: Stored, vector: Array) -> tuple[Array, Array]:
 
 
 def _stored(layers: Layers, lens: int, name: str, entries: _Entries) -> Array:
-    """Return what `{kind}.{name}` holds at these entries."""
+    """Return the values that the arrays `{kind}.{name}` have at these entries."""
     kind, lists = _lists(layers.stored, lens, entries)
     position = lists * layers.stored.k + entries.rank
     return read_entries(layers, [f"{kind}.{name}" for kind in layers.stored.kinds], kind, entries.layer, position)

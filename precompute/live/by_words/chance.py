@@ -1,4 +1,4 @@
-"""How many heads would do as well by chance.
+"""Compute how many heads would reach a mean rank by chance.
 
 By chance a token's rank is any number from 1 to d_vocab, each as likely as the others, and the ranks of a head's pairs
 have nothing to do with each other. Of all d_vocab ** n ways in which n ranks can come out,

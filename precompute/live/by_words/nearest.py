@@ -25,7 +25,7 @@ class CoarseVocabulary:
     def of(cls, embedding: Embedding) -> "CoarseVocabulary":
         d_vocab, d_model = embedding.rows.shape
         copy = cls(np.empty((d_vocab, d_model), np.int8), np.empty(d_vocab, np.float32), np.empty(d_vocab, np.float32))
-        # rounding: of the product with q, and of the directions, where the mean is long beside what is left of a row
+        # The rounding errors of the product with q, and of the directions, which grow where a row is near to the mean.
         mean_norm = float(np.linalg.norm(embedding.mean))
         rounding = gamma(d_model + 16) + 8 * UNIT * (embedding.norm + mean_norm) * embedding.inverse_norm
         for start in range(0, d_vocab, 4096):

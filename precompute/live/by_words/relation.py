@@ -35,7 +35,7 @@ from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Float64
 
 SHUFFLES = 10  # other pairs' targets that a source is compared with
-RANDOM_WORDS = 20  # that stand for them where there are none
+RANDOM_WORDS = 20  # random words to compare with where there are no other pairs' targets
 OWN, ITSELF, OTHERS = 0, 1, 2  # columns of the targets of a source; others from there on
 
 Ids = NDArray[np.int64]
@@ -59,7 +59,7 @@ def relation(
         for column in _ranks(vocabulary, outputs.flatten(0, 1), ids, ask.lens, check)
     )  # (all heads, pairs, targets) each
     silent = ~outputs.any(dim=-1).numpy()  # a head that gives 0 for a source, such as an unchanged one of a difference
-    above[silent] = below[silent] = (len(vocabulary.W) - 1) // 2  # all tokens tie: each is in the middle
+    above[silent] = below[silent] = (len(vocabulary.W) - 1) // 2  # all tokens tie, so each has the rank in the middle
     heads = [
         _head(*divmod(n, w.shape.n_heads), scores[n, :, OWN], 1 + above[n], 1 + below[n], targets, w)
         for n in range(len(outputs))
@@ -72,8 +72,8 @@ def relation(
 class Targets:
     """The tokens whose ranks count for each source."""
 
-    ids: Ids  # (pairs, targets): its own, the source itself, others
-    counted: NDArray[np.bool_]  # (pairs, others): the rest fills up
+    ids: Ids  # (pairs, targets): the pair's own target, the source itself, then others
+    counted: NDArray[np.bool_]  # (pairs, others): False for entries that only fill up a row
     shuffled_with: Baseline
 
     @classmethod
@@ -165,9 +165,9 @@ def _ranks(
         lengths = torch.linalg.vector_norm(outputs[some], dim=1) + least
         error = (2 * lengths * float(slack.max()))[:, None]
         more, close, several = count_around(product, scores[some] - error, scores[some] + error)
-        above[some], below[some] = more, product.shape[1] - more - close  # a single close one is the target itself
+        above[some], below[some] = more, product.shape[1] - more - close  # a token that is close alone is the target
         rows, columns, tokens = (part.contiguous() for part in several.T)
-        difference = exact(rows + start, tokens) - scores[rows + start, columns]  # of the target itself exactly 0
+        difference = exact(rows + start, tokens) - scores[rows + start, columns]  # exactly 0 for the target itself
         above[some].index_put_((rows, columns), (difference > 0).long(), accumulate=True)
         below[some].index_put_((rows, columns), (difference < 0).long(), accumulate=True)
     return scores, above, below

@@ -25,18 +25,19 @@ from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 
-NEAREST = 12  # tokens of an answer
-HEAD_TOKENS = 5  # of each head of an answer
-LARGEST_PRODUCT = 2**26  # numbers: more asks than fit are searched one batch after the other
+NEAREST = 12  # tokens nearest to the seed words that an answer has
+HEAD_TOKENS = 5  # tokens that an answer has of each head
+LARGEST_PRODUCT = 2**26  # numbers of a product: asks that do not fit are searched in another batch
 
 SortableResult = tuple[float, str, int, int, list[float]]  # minus the score, kind, layer, index, scores of the terms
 
 
 class Query:
-    """One ask: for each vocabulary the vectors of its terms and their weighted mean.
+    """The seed words of one ask as vectors: for W_E and for W_U, a vector for each term, and their weighted mean q.
 
     q = sum of weight * (mean of the word's pieces - mean of all tokens) / sum of |weight|
-    Under cosine what stands in brackets is set to length one, and a vector's score is divided by its length.
+    Under the lens cosine each difference in brackets is set to length one, and a vector's score is divided by the
+    vector's length.
     """
 
     def __init__(self, words: Words, w: LoadedParameters, ask: SeedsAsk) -> None:
@@ -74,7 +75,8 @@ class SeedSearch:
         self._inverse_lengths: dict[str, tuple[Tensor, Float64]] = {}
 
     def norms(self, kind: str) -> Tensor:
-        """Return |v| (n_layers * count,), to which errors of products are in proportion. They are made once."""
+        """Return the lengths of all vectors of a kind, (n_layers * count,), plus the smallest that counts: errors of
+        products are proportional to them. They are computed once."""
         if kind not in self._norms:
             norms = [torch.linalg.vector_norm(V, dim=1) for V in self.w.every_layer(kind)]
             self._norms[kind] = torch.cat(norms) + self.least
@@ -129,7 +131,7 @@ class SeedSearch:
             error, q = self.norms(kind), np.vstack((query.q[side][None], query.terms[side]))
             if query.ask.lens == "cosine":
                 inverse, exact_inverse = self.inverse_lengths(kind)
-                # twice: the inverse and the product with it are rounded, too, by less than a product's error
+                # twice the error, because rounding of the inverse and of the product with it adds less than that again
                 scores, error = scores * inverse, 2 * error * inverse
             best = proposals(scores, error, self._factor(query.q[side]), query.ask.k)
             if query.ask.rank_of and query.ask.rank_of.kind == kind:
@@ -146,7 +148,7 @@ class SeedSearch:
             for row, (score, *scores_of_terms) in zip(best.tolist(), exact.tolist(), strict=True):
                 may_be_none = self.w.is_difference or kind in DIRECTION_KINDS
                 if score == 0 and may_be_none and not layers[row // count][row % count].any():
-                    continue  # it did not change, or is no direction
+                    continue  # the vector did not change, or there is no such direction
                 results[query].append((-score, kind, *divmod(row, count), scores_of_terms))
 
     def _nearest(self, queries: Sequence[Query]) -> list[list[ScoredToken]]:

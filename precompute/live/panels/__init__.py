@@ -1,4 +1,4 @@
-"""What live pages tell of a run: a module for each panel, and the table of them."""
+"""The panels of a run, which are the parts of its page: a module for each, and the table of all of them."""
 
 from lexiscope.precompute.live.panels import attention, attribution, coverage, evolution, neurons, patterns
 from lexiscope.precompute.live.panels.panel import Panel

@@ -35,7 +35,7 @@ from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.weights.architectures.family import Part
 
 LISTED = 25  # heads and neurons that raise the logit most, and as many that lower it most
-ATTENDED = 3  # positions of each head
+ATTENDED = 3  # positions that a head attends to most, of each listed head
 
 
 def target(words: Words, word: Word) -> int:
@@ -55,7 +55,8 @@ def target(words: Words, word: Word) -> int:
 
 @dataclass
 class Reader:
-    """Reads a number off a state x: direction · x. `through` returns what norms before x add to that number."""
+    """Compute a number of a state x, direction · x. `through` moves the reader to the other side of a norm: afterwards
+    it takes the input of the norm instead of its output."""
 
     direction: Tensor  # (d_model,)
 
@@ -81,7 +82,7 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
     heads, neurons = [], []
     layers: list[LayerTerms] = []
     for layer in reversed(range(w.shape.n_layers)):
-        before = record.steps[2 * layer : 2 * layer + 2]  # before attention, before FF
+        before = record.steps[2 * layer : 2 * layer + 2]  # the stream before attention, and before FF
         of_neurons, ff_bias = _part_terms(w, reader, layer, "ff", record.coefficients[layer], before[1])
         channels, attention_bias = _part_terms(w, reader, layer, "attention", record.mixed[layer].flatten(), before[0])
         of_heads = channels.view(w.shape.n_heads, w.shape.d_head).sum(dim=1)
@@ -158,8 +159,8 @@ def _part_terms(
     w: Weights, reader: Reader, layer: int, part: Part, weights: Tensor, before: Tensor
 ) -> tuple[Tensor, float]:
     """Return the terms of attention's channels or FF's neurons (count,), which wrote their vectors times `weights`
-    (count,), and the term of biases. `before` (d_model,) is the stream to which all that was added. Norms turn the
-    reader."""
+    (count,), and the term of biases. `before` (d_model,) is the stream to which these vectors were added. A norm of
+    the sum changes the reader, which afterwards reads the stream before that norm."""
     kind = "ff_value" if part == "ff" else "w_o"
     vectors, bias = w.vectors(kind, layer), w.bias(kind, layer)
     after_sum, of_written = w.norm_of_sum(layer, part), w.norm_of_written(layer, part)

@@ -35,7 +35,7 @@ def exactly_sought(
     divisor of a norm that x' goes through in the head."""
     other = OTHER_SIDE[kind]
     z = w.head_states(kind, layer, x)[heads]  # (heads, n, d_head)
-    if rotation is not None:  # turned as it is, and back as far as the other side would be turned
+    if rotation is not None:  # rotate to the own position, and back by the rotation of the other position
         cos, sin = rotation
         z = rotated(rotated(z, (cos[here], sin[here])), (cos[there], -sin[there]))
     z = z * w.scale(layer)
@@ -50,8 +50,8 @@ def exactly_sought(
 
 
 def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor | None:
-    """Return what a norm of queries (w_q) or keys (w_k) multiplies those of every token's bare embedding with, beside
-    its gain: (heads, d_vocab); None where there is no such norm."""
+    """Return the scale that a norm of queries (w_q) or keys (w_k) gives to the query or key of every token's bare
+    embedding, without the gain: (heads, d_vocab); None where there is no such norm."""
     norm = w.head_norm(kind, layer)
     if norm is None:
         return None

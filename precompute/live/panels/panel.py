@@ -17,8 +17,8 @@ from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.grammar import ComparedWith
 
-Fields = dict[str, Any]  # of a PromptAnswer
-Count = Callable[[Weights, PromptAsk, int], float]  # of an ask with so many tokens
+Fields = dict[str, Any]  # fields of a PromptAnswer
+Count = Callable[[Weights, PromptAsk, int], float]  # returns the count for an ask with so many tokens
 
 
 class ModelTables:
@@ -45,8 +45,8 @@ class PanelRun:
     w: Weights
     tables: ModelTables
     ask: PromptAsk
-    records: Sequence[Record]  # of the run; then, if it has changes, of the same run without them
-    token: int  # whose logit is explained
+    records: Sequence[Record]  # the record of the run; then, if the run has changes, that of the run without them
+    token: int  # the token whose logit is explained
     against: int | ComparedWith
     tick: Callable[[PanelName], Tick]  # reports vectors multiplied with the vocabulary, by panel
 
@@ -66,8 +66,8 @@ def _no_vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG0
 @dataclass(frozen=True, kw_only=True)
 class Panel:
     name: PanelName
-    keeps: frozenset[Keep]  # of the run, while it goes by
+    keeps: frozenset[Keep]  # what the records keep of the run for this panel
     answer: Callable[[PanelRun], Fields]
     rows: Count = _nothing  # vectors multiplied with the whole vocabulary, which progress reports count
     cost: Count = _nothing  # other multiplications
-    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = _no_vectors  # whose first tokens stand beside the answer
+    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = _no_vectors  # lists whose first tokens the answer shows

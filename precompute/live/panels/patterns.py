@@ -43,13 +43,12 @@ from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.shape import Shape
 
-MESSAGES = 3  # of the positions a head attends to most
-ALL_MESSAGES = 24  # of a head that was asked about
+MESSAGES = 3  # messages shown of a head: those from the positions it attends to most
+ALL_MESSAGES = 24  # messages shown of the head that was asked about
 
 
 def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
-    """Return how many vectors are multiplied with the vocabulary; other work counts as the vectors that take as
-    long."""
+    """Return how many vectors are multiplied with the vocabulary, plus as many as take the time of the other work."""
     s = w.shape
     if ask.rows == "tokens":
         rows = tokens * OWN_LISTS
@@ -58,7 +57,7 @@ def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
         rows = s.n_heads * OWN_LISTS + sent
     if ask.lens == "cosine" and ask.convention != "final":
         rows += COSINE_ROWS * (2 if ask.convention == "vocabulary" and not s.tied else 1)
-    if ask.lens == "dot" and ask.convention == "exact":  # of norms in heads, the divisors of every token
+    if ask.lens == "dot" and ask.convention == "exact":  # norms inside heads need a divisor for every token
         rows += sum(s.count(kind) for kind in ("w_q", "w_k") if w.head_norm(kind, 0) is not None)
     return rows
 
@@ -219,8 +218,8 @@ def patterns_by_token(
 
 
 def _looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the other position from which each of `here` (n,) is looked at most, and the weight: (heads, n) each.
-    Where no other position sees it, return the position itself, and a weight below 0."""
+    """Return for each position of `here` (n,) the other position that attends to it most, and that attention weight,
+    (heads, n) each. Where no other position sees it, return the position itself, and a weight below 0."""
     queries = torch.arange(weights.shape[1], device=weights.device)
     others = queries > here[:, None] if shape.causal else queries != here[:, None]  # (n, T)
     weight, position = weights[:, :, here].transpose(1, 2).where(others, -1.0).max(dim=2)  # weights (heads, T, T)

@@ -1,4 +1,4 @@
-"""What panels need of a run, kept while it goes by, for each prompt by itself and without padding.
+"""Keep what panels need of a run while it is computed, for each prompt by itself and without padding.
 Nothing is kept that no panel asked for (`Panel.keeps`).
 """
 
@@ -13,8 +13,8 @@ from lexiscope.precompute.live.run import Changes, Rotation, Watcher
 from lexiscope.precompute.shape import Shape
 
 FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
-STRONGEST, FIRST_TOKEN_NEURONS = 20, 10  # neurons of a whole text that are kept; of those that fire on its first only
-MOST_WEIGHTS = 2_000_000  # attention weights of an answer; beyond, only the chosen layer's heads are given
+STRONGEST, FIRST_TOKEN_NEURONS = 20, 10  # neurons kept of a whole text, and of those that fire only on its first token
+MOST_WEIGHTS = 2_000_000  # attention weights of an answer; if there are more, only those of the chosen layer are kept
 
 Keep = Literal[
     "streams", "states", "steps",  # the stream: at all positions after each step, or each layer; at the position
@@ -37,25 +37,25 @@ def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
 
 @dataclass
 class Record:
-    """One row of a pass: the prompt, what to keep of it, and what was kept."""
+    """One prompt among those that are run together: what to keep of its run, and what was kept."""
 
     tokens: tuple[int, ...]
     changes: Changes
     position: int
-    layer: int  # whose attention and states `chosen_*` are
+    layer: int  # the layer whose attention and states are kept as `chosen_*`
     keeps: frozenset[Keep]
-    neuron: int | None = None  # of that layer
-    attention: range = range(0)  # the layers whose weights the panel of that name wants
-    row_places: tuple[tuple[int, int], ...] = ()  # layer and number of neurons whose rows are wanted
+    neuron: int | None = None  # the neuron of that layer that was asked about
+    attention: range = range(0)  # the layers whose attention weights the panel `attention` wants
+    row_places: tuple[tuple[int, int], ...] = ()  # layer and number of neurons that are kept at all positions
     value_norms: Tensor | None = None  # neurons: (n_layers, d_mlp)
-    rows: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # neurons: (T,) coefficients of these
-    strongest: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # neurons: of each layer, and (T, n)
-    chosen_coefficients: Tensor | None = None  # neurons: (T,) of that neuron
+    rows: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # neurons: (T,) coefficients of `row_places`
+    strongest: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # neurons: by layer, numbers (n,) and (T, n)
+    chosen_coefficients: Tensor | None = None  # neurons: (T,) coefficients of `neuron`
     streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
     weights: dict[int, Tensor] = field(default_factory=dict)  # attention: layer -> (n_heads, T, T)
     chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
     chosen_weights: Tensor | None = None  # patterns: (n_heads, T, T), from query to key
-    chosen_rotation: Rotation | None = None  # patterns: of that layer, where positions are rotary
+    chosen_rotation: Rotation | None = None  # patterns: the rotation in `layer`, where positions are rotary
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
     first: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, |coefficient| at position 0
     others: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, the largest |coefficient| after it
@@ -63,7 +63,7 @@ class Record:
     keys: list[Tensor] = field(default_factory=list)  # coverage: (d_mlp,) what keys read at the position
     mixed: list[Tensor] = field(default_factory=list)  # (n_heads, d_head) mixed values of each layer, at the position
     steps: list[Tensor] = field(default_factory=list)  # attribution: (d_model,) after each step, at the position
-    looks: list[Tensor] = field(default_factory=list)  # attribution: (n_heads, T) weights of the position
+    looks: list[Tensor] = field(default_factory=list)  # attribution: (n_heads, T) attention weights from the position
 
     def first_only(self, layer: int) -> Tensor:
         """Return (d_mlp,): True where a neuron fires at the first of several positions, and hardly anywhere else."""

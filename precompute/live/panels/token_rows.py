@@ -1,6 +1,7 @@
-"""What patterns and messages are compared with: every row of W_E or W_U, as it is or through a layer's norm.
+"""The rows of W_E or W_U that patterns and messages are compared with, as they are or after a layer's norm.
 
-Lens dot: products with these rows. Lens cosine: with the same rows less their mean, and of length one.
+Under the lens dot, scores are products with these rows; under the lens cosine, the mean row is subtracted first and
+every row is set to length one.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,21 +15,22 @@ from lexiscope.precompute.live.vocabulary import blocks
 from lexiscope.precompute.live.weights import Norm, Weights
 from lexiscope.precompute.live.wire.fields import Lens
 
-ROWS = 1024  # of a vocabulary at once, where something is computed from its numbers: no second vocabulary is made
-COSINE_ROWS = 40  # products of so many vectors take as long as the rows after a norm are centred and measured
-SMALLEST = 1e-30  # of a length that something is divided by
+ROWS = 1024  # rows from which something is computed at once, so that no second vocabulary is in memory
+COSINE_ROWS = 40  # vectors whose products take as long as centring and measuring the rows after a norm
+SMALLEST = 1e-30  # least length that something is divided by
 
 Products = Callable[[Tensor], Tensor]  # vectors (n, d_model) -> scores of every token (n, d_vocab)
 
 
 @dataclass(frozen=True)
 class TokenRows:
-    """A vocabulary. Rows after a norm are never made: beside gain and bias only their scales differ."""
+    """The rows of a vocabulary matrix. Rows after a norm are never stored: but for gain and bias, they are the same
+    rows with other scales."""
 
     W: Tensor  # (d_vocab, d_model)
     mean: Tensor  # (d_vocab,) what a LayerNorm takes away; 0 for RMSNorm
     square: Tensor  # (d_vocab,) mean square of what is left
-    scale: float  # of embeddings, before the first layer
+    scale: float  # what the model multiplies embeddings with before the first layer
 
     @classmethod
     def of(cls, w: Weights, W: Tensor) -> "TokenRows":
@@ -53,7 +55,7 @@ class TokenRows:
 
     def normed(self, norm: Norm, lens: Lens) -> Products:
         """Return a function that multiplies vectors with every row after a norm that the stream goes through."""
-        factor = (self.square + norm.eps / self.scale**2).rsqrt()  # a scale before a norm is only less of its eps
+        factor = (self.square + norm.eps / self.scale**2).rsqrt()  # scaling before a norm only weakens its eps
         centre, inverse = self._centred_after(norm, factor) if lens == "cosine" else (None, None)
 
         def products(vectors: Tensor) -> Tensor:
@@ -89,4 +91,4 @@ class TokenRows:
             yield (rows - mean[:, None]) * factors[:, None]
 
 
-Vocabularies = tuple[TokenRows, TokenRows]  # of W_E and W_U
+Vocabularies = tuple[TokenRows, TokenRows]  # the rows of W_E, and those of W_U

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 class Token(TypedDict):
     id: int
-    token: NotRequired[str]  # its text, by the index
+    token: NotRequired[str]  # its text, which the server adds from the index
 
 
 class ScoredToken(Token):
@@ -75,7 +75,7 @@ class FirstTokens(TypedDict):
 # Panels of a run
 
 
-OWN_LISTS = 3  # of a position at a head: pattern, found_by, message
+OWN_LISTS = 3  # lists of one position at one head: pattern, found_by, message
 
 
 class EvolutionRow(TypedDict):
@@ -89,11 +89,11 @@ class EvolutionRow(TypedDict):
 
 
 class HeadAttention(TypedDict):
-    """Where a head looks."""
+    """The attention weights of one head."""
 
     layer: int
     head: int
-    weights: list[list[float]]  # by query position, up to it; of an encoder to all positions
+    weights: list[list[float]]  # by query position: to all positions up to it; in an encoder to all
 
 
 class Look(TypedDict):
@@ -110,14 +110,14 @@ class Message(Look):
 
 
 class HeadPattern(TypedDict):
-    """One head of the chosen layer at the chosen position, as words."""
+    """What one head of the chosen layer looks for, is found by and sends at the chosen position, as words."""
 
     head: int
-    pattern: list[ScoredToken]  # of the position's own query: what it looks for
-    found_by: list[ScoredToken]  # of its own key: what would find it
-    found_from: Look | None  # the other position that looks at it most; None if no other sees it
+    pattern: list[ScoredToken]  # what the position's own query looks for
+    found_by: list[ScoredToken]  # what would find the position's own key
+    found_from: Look | None  # the other position that looks at this one most; None if no other sees it
     message: list[ScoredToken]  # what the position sends to those that attend to it
-    messages: list[Message]  # from the positions it attends to most
+    messages: list[Message]  # what arrives from the positions that it attends to most
 
 
 class TokenPattern(TypedDict):
@@ -125,7 +125,7 @@ class TokenPattern(TypedDict):
 
     position: int
     pattern: list[ScoredToken]
-    looks_at: Look  # most
+    looks_at: Look  # the position that it attends to most
     found_by: list[ScoredToken]
     found_from: Look | None
     message: list[ScoredToken]
@@ -137,9 +137,9 @@ class ActiveNeuron(TypedDict):
     coefficient: float
     strength: float  # |coefficient| times the value's norm
     first_only: bool  # fires on the first token much more than anywhere else
-    end: End  # of its value's list: where the tokens stand that this coefficient promotes
+    end: End  # the end of its value's list that has the tokens which this coefficient promotes
     key: Annotated[NotRequired[list[Token] | None], NOT_STORED]
-    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # at that end
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens at that end
     computed: Annotated[NotRequired[bool], COMPUTED]
 
 
@@ -153,7 +153,7 @@ class UpTokens(TypedDict):
 class ChosenNeuron(ActiveNeuron):
     """A neuron that was asked about."""
 
-    rank: int  # of its strength among the neurons of its layer, at the chosen position; 1 is the strongest
+    rank: int  # among the neurons of its layer by strength at the chosen position; 1 is the strongest
     coefficients: list[float]  # by position
     up: NotRequired[UpTokens | None]  # None where neurons are not gated
 
@@ -161,7 +161,7 @@ class ChosenNeuron(ActiveNeuron):
 class TextNeuron(ActiveNeuron):
     """A neuron over the whole text; coefficient, strength and end are those of its peak."""
 
-    position: int  # of its peak; after the first position, unless it fires there only
+    position: int  # where it is largest; not the first position, unless it fires only there
     coefficients: list[float]  # by position
 
 
@@ -171,8 +171,8 @@ class CoverageRow(TypedDict):
     layer: int
     kind: str  # ff_key, ff_value, w_v or w_o
     covered: float
-    shuffled: float | None  # against the hidden states of other positions, on average; None if there are none
-    shuffled_sd: float | None  # how far these are from their mean: the standard deviation; None of fewer than two
+    shuffled: float | None  # mean share with the hidden states of other positions; None if there are none
+    shuffled_sd: float | None  # standard deviation of those shares; None if there are fewer than two
     others: int  # how many other positions there are
     as_covered: int  # how many of them are covered at least as much
 
@@ -185,23 +185,23 @@ class PartTerm(TypedDict):
     neuron: int | None
     term: float
     share: Annotated[float | None, SHARE]
-    attends: list[Look] | None  # of a head: the positions it attends to most
-    coefficient: float | None  # of a neuron
-    end: End | None  # of a neuron: where its value's list has the tokens that this coefficient promotes
-    first_only: bool | None  # of a neuron: it fires on the first token much more than anywhere else
-    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # of a head: the first pairs of words of its VO
-    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # of a neuron
+    attends: list[Look] | None  # the positions that a head attends to most; None for a neuron
+    coefficient: float | None  # the neuron's coefficient; None for a head
+    end: End | None  # the end of a neuron's value that has the tokens which this coefficient promotes
+    first_only: bool | None  # whether a neuron fires on the first token much more than anywhere else
+    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # the first pairs of words of a head's VO
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens of a neuron's value
     computed: Annotated[NotRequired[bool], COMPUTED]
 
 
 class LayerTerms(TypedDict):
     layer: int
-    heads: list[float]  # of each head
-    attention_bias: float  # of what adds the heads together, with that of a norm behind it
-    neurons: float  # of all neurons together
+    heads: list[float]  # the term of each head
+    attention_bias: float  # the term of the bias of W_O, and of the bias of a norm behind it
+    neurons: float  # the sum of all neurons' terms
     ff_bias: float
-    attention: float  # all heads and the bias
-    ff: float  # all neurons and the bias
+    attention: float  # the sum of the terms of all heads and of the bias
+    ff: float  # the sum of the terms of all neurons and of the bias
 
 
 class NamedTerm(TypedDict):
@@ -216,31 +216,31 @@ class Attribution(TypedDict):
     token: Token
     against: Token | Literal["mean", "none"]
     logit: float  # before a soft cap; the cosine, where the model predicts no tokens
-    baseline: float  # the logit of `against`: of another token, the mean of all; 0
-    sums: list[NamedTerm]  # all terms, added up by what they are of
+    baseline: float  # the logit of `against`: that of another token, the mean of all tokens, or 0
+    sums: list[NamedTerm]  # all terms, added up by kind of part
     layers: list[LayerTerms]
-    raises: list[PartTerm]  # the largest of all heads and neurons
-    lowers: list[PartTerm]  # the most negative
+    raises: list[PartTerm]  # the largest terms of heads and neurons
+    lowers: list[PartTerm]  # the most negative terms
 
 
 class PromptAnswer(TypedDict):
-    predicts: Predicts  # what prediction and evolution tell, and with it what every `p` is
+    predicts: Predicts  # what the numbers `p` of prediction and evolution are
     tokens: list[Token]
     position: int
     layer: int
-    prediction: Predicted  # at the position
+    prediction: Predicted  # the prediction at the chosen position
     untouched: Predicted  # the same without the interventions; empty if there are none
-    lists: list[FirstTokens]  # of neurons in layers that are not built
+    lists: list[FirstTokens]  # first tokens of neurons in layers that are not built
     evolution: NotRequired[list[EvolutionRow] | None]
     evolution_untouched: NotRequired[list[EvolutionRow] | None]
     appears: NotRequired[int | None]  # the first layer after which the answer leads at the position, to the end
     attention: NotRequired[list[HeadAttention] | None]
     patterns: NotRequired[list[HeadPattern] | None]
     patterns_by_token: NotRequired[list[TokenPattern] | None]
-    neurons: NotRequired[list[ActiveNeuron] | None]  # of the position, strongest first, some of each layer
+    neurons: NotRequired[list[ActiveNeuron] | None]  # neurons at the position, some of each layer, strongest first
     neuron: NotRequired[ChosenNeuron | None]  # if one was asked about
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
-    strongest: NotRequired[list[TextNeuron] | None]  # of the text; then those that fire on its first token only
+    strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those of its first token only
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
 
@@ -263,15 +263,15 @@ class SeedResult(TypedDict):
     kind: str
     layer: int
     index: int
-    score: float  # of the average
-    scores: list[float]  # of each term by itself
+    score: float  # the score with the mean of the terms
+    scores: list[float]  # the score with each term by itself
 
 
 class HeadReading(TypedDict):
     layer: int
     head: int
-    writes: list[ScoredToken]  # W_V W_O
-    seeks: list[ScoredToken]  # W_Q W_Kᵀ
+    writes: list[ScoredToken]  # first tokens of the words times W_V W_O
+    seeks: list[ScoredToken]  # first tokens of the words times W_Q W_Kᵀ
     writes_alike: float | None  # the mean cosine between the tokens' centred embeddings; None if there are not two
     seeks_alike: float | None
 
@@ -281,8 +281,8 @@ class SeedsAnswer(TypedDict):
     nearest: list[ScoredToken]  # tokens, by cosine with the average
     results: list[SeedResult]
     heads: list[HeadReading]  # empty unless asked for
-    lists: list[FirstTokens]  # of results in layers that are not built
-    rank: int | None  # from 1, among all vectors of its kind, of the one that was asked for
+    lists: list[FirstTokens]  # first tokens of results in layers that are not built
+    rank: int | None  # rank of the vector that was asked for among all of its kind, from 1
 
 
 class PairUsed(TypedDict):
@@ -295,13 +295,13 @@ class HeadRelation(TypedDict):
     layer: int
     head: int
     rank: float  # mean over the pairs of the target's rank among all tokens, 1 is the best
-    score: float  # mean
-    ranks: list[int]  # of each pair
+    score: float  # mean score over the pairs
+    ranks: list[int]  # the rank of each pair's target
     scores: list[float]
-    rank_from_bottom: float  # mean; small where the head suppresses the target
+    rank_from_bottom: float  # mean rank from the bottom: small where the head suppresses the target
     shuffled: float  # the mean rank of other pairs' targets, or of random words
     identity: float  # the mean rank of the sources themselves
-    chance: Annotated[float, CHANCE]  # of `rank`
+    chance: Annotated[float, CHANCE]  # how many heads would reach this mean rank by chance
     shuffled_from_bottom: float
     identity_from_bottom: float
     chance_from_bottom: Annotated[float, CHANCE]
@@ -336,12 +336,12 @@ class PairsReadingAnswer(TypedDict):
 
 class StatesAnswer(TypedDict):
     states: Base64UrlBytes  # (positions, d_model) float32, little-endian, row after row
-    predicts: Predicts  # what `cells` tell
+    predicts: Predicts  # what the numbers `p` of `cells` are
     tokens: list[Token]
     layer: int
-    cells: list[Predicted]  # of every position: what the model itself makes of its state
+    cells: list[Predicted]  # by position: what the model itself predicts from its state
 
 
 class StatesReadingAnswer(TypedDict):
     predicts: Predicts
-    cells: list[Predicted]  # of every state
+    cells: list[Predicted]  # by state: what the model predicts from it

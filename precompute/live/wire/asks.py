@@ -42,11 +42,11 @@ from lexiscope.precompute.live.wire.grammar import (
 )
 from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
 
-MAX_NUMBER = 10**6  # of positions, layers, neurons, heads: far above what any model has
+MAX_NUMBER = 10**6  # largest number of a position, layer, neuron or head: far above what any model has
 PANELS: tuple[PanelName, ...] = get_args(PanelName)
 SEED_RESULTS = 50  # vectors that are about seed words
-HEAD_TOKENS = 8  # that a head looks for with a word, or writes for it
-LIKELY_TOKENS = 5  # of a prediction, and of each cell of an evolution
+HEAD_TOKENS = 8  # tokens of what a head looks for with a word, or writes for it
+LIKELY_TOKENS = 5  # tokens of a prediction, and of each cell of an evolution
 
 Convention = Literal["final", "vocabulary", "exact"]
 PatternRows = Literal["heads", "tokens"]

@@ -23,8 +23,8 @@ adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # reads a type 
 class Ask(Wire, Generic[A]):
     """What can be asked of a worker; A is the type of the answer. Asks that are equal share a computation."""
 
-    path: ClassVar[str]  # of the worker
-    answer: ClassVar[Any]  # A, to read it from JSON
+    path: ClassVar[str]  # the worker's path for this ask
+    answer: ClassVar[Any]  # the type A of the answer, with which it is read from JSON
 
     def query(self) -> dict[str, Any]:
         """Return what differs from the defaults, as an address writes it."""

@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.live.wire.fields import Wire
 
-EVENTS = "/events"  # after the path of an ask: the same as server-sent events
+EVENTS = "/events"  # after the path of an ask: the same answer as server-sent events
 WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
 VISITOR_HEADER = "x-lexiscope-visitor"  # a name for the visitor who asks; the worker is fair between visitors
 OTHER_WEIGHTS = 409  # the status of the answer if the worker has other weights
@@ -49,7 +49,7 @@ class Health(Wire):
     device: str
     queue: int  # asks that wait
     busy: bool
-    busy_seconds: float  # of the batch that is computed now
+    busy_seconds: float  # how long the batch that is computed now has taken; 0 if there is none
     may_ask: bool = True  # whether the request for this had the token, or none is needed
 
     def is_stuck(self, request_seconds: float, worker_silence: float) -> bool:

@@ -19,7 +19,7 @@ from lexiscope.precompute.project.compiled import kernel
 from lexiscope.precompute.project.rounding import TINY, gamma
 
 LARGEST_BYTE = 127
-LARGEST_D = 2**24 // LARGEST_BYTE**2  # coordinates of which sums of products are exact in float32
+LARGEST_D = 2**24 // LARGEST_BYTE**2  # most coordinates for which sums of products are exact in float32
 SMALLEST_STEP = 1e-15  # rows that need a smaller one become 0; two steps multiplied are far from vanishing
 USUAL_LOSS_SHARE = 0.007  # what rows of 64 even coordinates lose, as a share of their norm; for plans only
 TIMED_SHAPE = (256, 1024)  # rows and columns of the product that is timed
@@ -29,13 +29,13 @@ Floats = NDArray[np.float32]
 
 
 class CoarseSide(NamedTuple):
-    """One side of a search in bytes. As vectors, a turned row is no further than `lost` from its step times its
-    bytes."""
+    """The rows or columns of a search with their coordinates rounded to bytes: step * bytes approximates a row, and the
+    difference of the two vectors is no longer than `lost`."""
 
     bytes: NDArray[np.int8]  # (n, d)
     step: Floats  # (n,), or (n / STRIP,) where the rows of a strip share one; positive
     lost: Floats  # (n,), or (n / STRIP, STRIP)
-    size: Floats  # likewise: at least the norm of step times bytes
+    size: Floats  # shaped like `lost`: at least the norm of step * bytes
 
 
 # With â and b̂ the coarse rows, a · b - â · b̂ = a · (b - b̂) + (a - â) · b̂, at most |a| lost_b + lost_a size_b.

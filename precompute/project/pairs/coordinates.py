@@ -25,17 +25,17 @@ from lexiscope.precompute.project.rounding import TINY, gamma
 
 Arrays = TypeVar("Arrays", Rows, Columns)
 
-SHELL = 2048  # columns of like norm that stand together
-FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first shell also gives the first floors
-MOMENT_ROWS = 8192  # of a larger vocabulary, at least this many rows tell how a side is spread
-ROUND_UP = np.float32(1 + 1e-5)  # a float32 norm is off by less
+SHELL = 2048  # columns of a shell, whose norms are similar
+FIRST_SHELLS = (512, 512)  # the first shells are smaller: norms differ most there, and the first gives the first floors
+MOMENT_ROWS = 8192  # least number of rows of a larger vocabulary from which the spread of a side is measured
+ROUND_UP = np.float32(1 + 1e-5)  # more than a norm in float32 can be off
 # Directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned.
 WEAKEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
 class BalancedSide:
-    """One side of a matrix in balanced coordinates, in token order."""
+    """The rows or columns of a head's matrix in the coordinates of `balance`, in the order of tokens."""
 
     coords: Float32  # (d_vocab, d)
     shift: Float32  # (d_vocab,)
@@ -68,11 +68,11 @@ def balance(A: Factor, B: Factor) -> tuple[BalancedSide, BalancedSide]:
     b_moved = moving * b_far * float(to_b.norm())
     one_a, one_b = torch.ones_like(a_norm), torch.ones_like(b_norm)
     a_terms = [
-        A.error,  # of the factor itself, times the other side
+        A.error,  # the error of the factor itself, times the other side
         a_norm + A.error,
-        dotting * (a_shift.abs() + a_norm * b_middle) + underflow,  # of the shifts
+        dotting * (a_shift.abs() + a_norm * b_middle) + underflow,  # the error of the shifts
         one_a,
-        moving * a_far * float(to_a.norm()) + dotting * a_size,  # of balancing, and of the final dot product
+        moving * a_far * float(to_a.norm()) + dotting * a_size,  # the errors of balancing and of the final dot product
         a_size,
     ]
     b_terms = [

@@ -14,7 +14,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
 from lexiscope.precompute.project.rounding import TINY, gamma
 
 SMALL = 2.0**-60  # a factor whose largest value is smaller is computed again, scaled: small values of it may be lost
-LARGEST_EXPONENT = 100  # of scaled weights
+LARGEST_EXPONENT = 100  # largest exponent of scaled weights
 ZERO_SCORE = 2.0**-152  # a score below this is 0 in float32, with a factor of 4 to spare
 
 

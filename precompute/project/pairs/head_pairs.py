@@ -1,8 +1,8 @@
-"""The top pairs of one head's matrix under one lens, for all presets and both ends: the door of the pair search.
+"""Find the top pairs of one head's matrix under one lens, for all presets and both ends: where the pair search begins.
 
-Three presets cost one pass over the matrix. `distinct` is what the search finds. `words` comes from the corner of the
-matrix where both tokens are whole words, which is searched first and with floors of its own; the rest is searched with
-the floors of `distinct`. `all` adds the few pairs of one surface (" dog", "Dog").
+All three presets come from one pass over the matrix. `distinct` is what the search finds. `words` comes from the corner
+of the matrix where both tokens are whole words, which is searched first and with floors of its own; the rest is
+searched with the floors of `distinct`. `all` adds the few pairs of one surface (" dog", "Dog").
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from lexiscope.precompute.project.pairs.tiles import search_tiles
 from lexiscope.precompute.shape import PRESETS
 
 Int32 = NDArray[np.int32]
-Ends = tuple[PairList, PairList]  # top, bottom
+Ends = tuple[PairList, PairList]  # the pairs of the top, those of the bottom
 
 LARGEST_FACTOR = 1e16  # the squares of a whole vocabulary's rows must add up in float32
 

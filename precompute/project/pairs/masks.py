@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 Int32 = NDArray[np.int32]
 
-LARGE_GROUP = 256  # of more tokens of one surface the pairs are searched; of fewer, all pairs are simply scored
+LARGE_GROUP = 256  # in a group of more tokens of one surface, pairs are searched; in a smaller one, all are scored
 
 
 @dataclass(frozen=True)
 class Masks:
     surface: Int32  # (d_vocab,) equal for tokens that do not differ after decoding, stripping and lower-casing
     words: NDArray[np.bool_]  # (d_vocab,) whole words
-    same_from: Int32  # all pairs of one surface, but for the large groups
-    same_to: Int32
-    large: tuple[Int32, ...]  # the large groups: rows that no token has, tokens of nothing but spaces; rising ids
+    same_from: Int32  # from-tokens of all pairs of one surface, except for the large groups
+    same_to: Int32  # their to-tokens
+    large: tuple[Int32, ...]  # large groups (rows that no token has, tokens of mere spaces), with rising ids
 
     @classmethod
     def of(cls, surface: Int32, words: NDArray[np.bool_]) -> "Masks":

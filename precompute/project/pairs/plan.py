@@ -13,23 +13,23 @@ from lexiscope.precompute.project.pairs.coordinates import float_product
 from lexiscope.precompute.project.pairs.scan import ROWS_PER_BLOCK, strips_within_reach
 from lexiscope.precompute.project.pairs.strips import PREFIXES, STRIP, Columns, Rows
 
-# Ways through a chunk. Any other number is how many leading coordinates are multiplied, then sifted.
+# Ways to search a chunk: any other number says how many leading coordinates are multiplied before `sift`.
 SCAN, COARSE = 0, -1
 
-TILE_ROWS, TILE_COLUMNS = 512, 16 * STRIP  # of one product
+TILE_ROWS, TILE_COLUMNS = 512, 16 * STRIP  # rows and columns of one product
 
 # Cost of a scan, ns: of a pair within reach (8 coordinates), of one looked at again (16), of one scored to the end.
 SCAN_8, SCAN_16, SCAN_FINISH = 0.4, 1.2, 45.0
-DRAWN_ALONG = 4.0  # pairs that are looked at again because one of their strip has hope
+DRAWN_ALONG = 4.0  # pairs that are looked at again for each one whose bound reaches a floor, as they share its strip
 # Cost of a product, ns per pair within reach: by coordinate, around it; of sifting it; of a pair scored to the end.
 MULTIPLY, PRODUCT, SIFT, SIFT_FINISH = 0.024, 0.15, 0.2, 50.0
 # Cost of a coarse product, ns: of a strip's extremes, by pair within reach; of a pair in a strip that is opened.
 EXTREMES, SCORE_OPENED = 0.1, 12.0
-MAKE_COARSE = 600.0  # ns per column: of rounding its coordinates, and those of a row, to bytes
-CHUNKS_SERVED = 8  # chunks as long as this one that coarse coordinates, once made, are taken to serve
+MAKE_COARSE = 600.0  # ns per column: rounding its coordinates, and those of a row, to bytes
+CHUNKS_SERVED = 8  # chunks of this length over which the cost of making coarse coordinates is spread
 
 SMALL_CHUNK = 1 << 20  # pairs: below this a plan costs more than it saves
-SAMPLE_ROWS, SAMPLE_COLUMNS = 24, 512  # whose pairs tell which share of pairs a bound leaves
+SAMPLE_ROWS, SAMPLE_COLUMNS = 24, 512  # rows and columns whose pairs tell which share of all pairs a bound leaves
 SAMPLE_BLOCKS = 6  # blocks of rows that tell which share of columns is within reach
 
 
@@ -47,7 +47,8 @@ def cheapest_way(
     error = rows.error[i] @ columns.error[shell].T
 
     def share_left(prefix: int, rest: NDArray[np.float32]) -> float:
-        """Return the share of pairs that a bound from so many coordinates, and `rest` (i, j) for the others, leaves."""
+        """Return the share of the sampled pairs that may still reach a floor when the first `prefix` coordinates are
+        multiplied; the others add at most `rest` (i, j)."""
         score = shifts + float_product(rows.coords[i, :prefix], columns.coords[j, :prefix])
         return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
 
@@ -77,7 +78,7 @@ def cheapest_way(
 def _share_within_reach(
     rows: Rows, columns: Columns, start: int, stop: int, together: int, top: float, bottom: float
 ) -> float:
-    """Return the share of columns that so many rows together must be compared with."""
+    """Return the share of columns that blocks of `together` rows must be compared with."""
     starts = np.unique(np.linspace(start, max(start, stop - together), SAMPLE_BLOCKS).astype(int)).tolist()
     ranges = [strips_within_reach(rows, columns, i0, min(i0 + together, stop), top, bottom) for i0 in starts]
     return sum(float(np.diff(strips).sum()) for strips in ranges) / len(starts) / len(columns.shift)

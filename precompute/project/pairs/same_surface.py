@@ -1,5 +1,6 @@
-"""Gives a leaderboard the pairs of one surface (" dog", "Dog"): of small groups all, of large ones what a search finds.
-In pieces, so that thousands of empty rows need no more memory than a few."""
+"""Add to a leaderboard the pairs of tokens that have the same surface, such as " dog" and "Dog": all pairs of a small
+group, and of a large group those that a search finds. Large groups are mostly rows that no token has. Pairs are scored
+in pieces, so that thousands of such rows need no more memory than a few."""
 
 import hashlib
 
@@ -19,7 +20,7 @@ from lexiscope.precompute.project.rounding import gamma
 
 Int32 = NDArray[np.int32]
 
-CHUNK_PAIRS = 1 << 18  # that are scored at once
+CHUNK_PAIRS = 1 << 18  # pairs that are scored at once
 
 
 def add_small_groups(A: Factor, B: Factor, masks: Masks, board: Leaderboard) -> None:
@@ -39,7 +40,7 @@ def search_large_groups(
     exhaustive: bool,
 ) -> None:
     a, b = sides
-    row_surface, column_surface = np.zeros_like(masks.surface), np.ones_like(masks.surface)  # every two are a pair here
+    row_surface, column_surface = np.zeros_like(masks.surface), np.ones_like(masks.surface)  # never equal
     for group in masks.large:
         rows, columns = (first_of_equals(side.rows, group, board.n) for side in (source, target))
         Search(as_rows(a, rows, row_surface), as_columns(b, columns, column_surface), [board], exhaustive).run()
@@ -57,8 +58,8 @@ def search_large_groups_on_device(
 
 
 def first_of_equals(embedding: Float32, tokens: Int32, n: int) -> Int32:
-    """Return tokens (ids rise) without those whose embedding n smaller ones have: each of their pairs ties with n
-    before it.
+    """Return the tokens, whose ids rise, except those whose embedding n tokens with smaller ids have, too: each pair of
+    such a token has the score of n pairs that come before it.
 
     Empty rows are often all the same, and no bound tells apart what ties.
     """

@@ -1,7 +1,8 @@
-"""Scans rows for large products with columns, skipping most of them without a look.
+"""Search rows for large products with columns, without computing anything for most of the columns.
 
-Columns stand in shells of like norm, sorted by shift within a shell. By |a_i · b_j| <= |a_i||b_j| only the two outer
-ranges of a shell can reach a floor with a block of rows. There the first coordinates and the norms of the rest decide.
+Columns are sorted into shells of similar norm, and by shift within a shell. Because |a_i · b_j| <= |a_i||b_j|, only
+columns at the two ends of a shell can reach a floor with a block of rows. For those, a bound is computed from the first
+coordinates and the norms of the others; pairs whose bound reaches the floor are scored.
 """
 
 from typing import NamedTuple
@@ -33,7 +34,7 @@ class Block(NamedTuple):
     least_shift: np.float32
     most_shift: np.float32
     largest_norm: np.float32
-    error: Floats  # (ERROR_TERMS,) the largest of each
+    error: Floats  # (ERROR_TERMS,) the largest of each term among the rows
 
 
 @kernel()
@@ -162,7 +163,7 @@ def _scan_block(
     a, a_shift, a_rest = rows.coords, rows.shift, rows.rest
     leading, b_shift, b_rest = columns.leading, columns.shift, columns.rest
     hope_by_eight = hope.view(np.uint64)
-    block, first_left = _block(rows, i0, i1), np.int64(LEADING)  # a plain constant would be compiled in, once more
+    block, first_left = _block(rows, i0, i1), np.int64(LEADING)  # numba would compile again for a constant
     for shell in range(len(columns.largest_norm)):
         error = _shell_error(block, columns, shell)
         high, low = np.float32(top - error), np.float32(bottom + error)

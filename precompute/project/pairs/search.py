@@ -22,9 +22,9 @@ from lexiscope.precompute.project.pairs.strips import PREFIXES, STRIP, Candidate
 
 ChooseWay = Callable[[Rows, Columns, int, int, float, float, bool], int]
 
-FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
+FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows of a chunk
 FIRST_FLOOR_ROWS = 512  # rows that, with the first shell of columns, give the first floors
-LEAST_ROOM = 1 << 16  # candidates
+LEAST_ROOM = 1 << 16  # least number of candidates that there is memory for
 LARGEST_SCORE = 1e37  # weights that could give more are refused
 
 
@@ -42,7 +42,7 @@ class Search:
         self.rows, self.columns, self.boards, self.exhaustive = rows.arrays, columns.arrays, boards, exhaustive
         self.d = int(self.rows.coords.shape[1])
         self.candidates = Candidates.with_room(max(LEAST_ROOM, len(self.columns.tokens)))
-        self.ways: list[int] = []  # of the chunks, in order
+        self.ways: list[int] = []  # how each chunk was searched, in order: see plan.py
         self._sides = rows, columns
         self._choose_way = choose_way
         self._product_memory = torch.empty(TILE_ROWS * TILE_COLUMNS)
@@ -89,7 +89,7 @@ class Search:
 
     def _scan(self, start: int, stop: int) -> None:
         scan(self.rows, self.columns, start, stop, *self._floors(), self.candidates)
-        if self._overflowed():  # too many at once: in halves, with floors that rise between
+        if self._overflowed():  # search in halves: the first may raise the floors of the second
             middle = (start + stop) // 2
             self._scan(start, middle)
             self._scan(middle, stop)
@@ -156,7 +156,7 @@ class Search:
 
     @cached_property
     def _opened(self) -> NDArray[np.int32]:
-        """Return memory for [row, strip] of all strips of a tile's rows."""
+        """Return an empty array with room for a [row, strip] of every strip in every row of a tile."""
         return np.empty((TILE_ROWS * len(self.columns.shift), 2), np.int32)
 
     @cached_property
@@ -170,7 +170,7 @@ class Search:
         return bool(self.candidates.total[0] > len(self.candidates.i))
 
     def _report(self) -> None:
-        """Give the boards what a kernel found."""
+        """Add the candidates that a kernel has found to the leaderboards."""
         candidates, count = self.candidates, self.candidates.total[0]
         if not count:
             return

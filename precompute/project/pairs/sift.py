@@ -1,7 +1,9 @@
-"""Sifts a ready product of rows and columns for pairs with large scores; those that have hope are scored to the end.
+"""Search a finished product of rows and columns for pairs with large scores. Pairs whose bounds reach a floor are
+called hopeful, and only those are scored with all of their coordinates.
 
 `sift` takes products of the leading coordinates or of all of them. Of coarse products (bytes) only the extremes of a
-strip are looked at: few strips are opened, and all of their columns are scored.
+strip are compared with the floors: the few strips that may reach one are opened, which means that all of their columns
+are scored.
 """
 
 import numpy as np
@@ -115,8 +117,8 @@ def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
 
 @kernel()
 def open_strips(product: Sums, first: int, limits: Floats64, need: Floats64, opened: Ints, n: int) -> int:
-    """Add [row, strip] to `opened`, which has n of them, wherever a strip's extreme products may reach a floor. Return
-    how many there are then. The product of coarse coordinates begins at strip `first`."""
+    """Append to the first n entries of `opened` each [row, strip] whose extreme products show that a score may reach a
+    floor, and return the new count. `product`, made from coarse coordinates, begins at strip `first`."""
     for r in range(len(need)):
         top, bottom, norm, lost, inverse = need[r]
         for strip in range(product.shape[1] // STRIP):
@@ -124,7 +126,7 @@ def open_strips(product: Sums, first: int, limits: Floats64, need: Floats64, ope
             s = np.uint64(first + strip)
             slack = norm * limits[s, 2] + lost * limits[s, 3]
             scale = inverse * limits[s, 4]
-            # One byte product more, because these float64 are rounded, too.
+            # Allow one byte product more, because these float64 numbers are rounded, too.
             if (most + 1 >= (top - limits[s, 0] - slack) * scale) or (
                 least - 1 <= (bottom - limits[s, 1] + slack) * scale
             ):
@@ -145,9 +147,10 @@ def score_strips(
     error: Floats,
     candidates: Candidates,
 ) -> None:
-    """Find candidates among all columns of the opened strips (n, 2) of [row, strip]; error[i - i0] is the row's."""
+    """Score all columns of the opened strips, (n, 2) of [row, strip], and keep the candidates. Rows of `opened` and of
+    `error` are counted from i0."""
     hope = np.ones(STRIP, np.uint8)
-    hope_by_eight, first = hope.view(np.uint64), np.int64(0)  # a plain constant would be compiled in, once more
+    hope_by_eight, first = hope.view(np.uint64), np.int64(0)  # numba would compile again for a constant
     candidates.total[0] = 0
     for n in range(len(opened)):
         r, s = opened[n]

@@ -1,5 +1,5 @@
-"""Columns in strips: the arrays of a search, and the kernel that scores the columns of a strip that still have hope.
-Knows no tokens' meaning and no lens.
+"""Define the arrays of a search, with its columns in strips, and the kernel that scores those columns of a strip that
+still have hope. Nothing here depends on the meaning of tokens or on the lens.
 
 A score is shift_i + shift_j + a_i · b_j. Its first coordinates, and the norms of the rest, bound it: a pair has hope if
 by such a bound it may reach a floor. scan.py computes the first coordinates itself, sift.py starts from ready products.
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from lexiscope.precompute.project.compiled import kernel
 from lexiscope.precompute.project.rounding import UNIT
 
-PREFIXES = (8, 16, 24, 32, 40, 48)  # numbers of leading coordinates after which the norm of the rest is stored
-LEADING = PREFIXES[1]  # coordinates that a scan looks at
+PREFIXES = (8, 16, 24, 32, 40, 48)  # for each of these numbers of leading coordinates, the norm of the others is stored
+LEADING = PREFIXES[1]  # how many leading coordinates a scan multiplies
 STRIP = 128  # columns that are looked at together; shells start at multiples of it
-ERROR_TERMS = 6  # a score is off by at most the sum over these of a row's term times a column's
+ERROR_TERMS = 6  # a score is off by at most the sum of so many products of a row's and a column's term
 FASTMATH = {"reassoc", "contract", "nsz"}
 
 Ints = NDArray[np.int32]
@@ -26,7 +26,7 @@ Bytes = NDArray[np.uint8]
 
 class Rows(NamedTuple):
     tokens: Ints  # (n,)
-    surface: Ints  # (n,) rows and columns of one surface are not a pair
+    surface: Ints  # (n,) a row and a column of the same surface are not a pair
     coords: Floats  # (n, d)
     shift: Floats  # (n,)
     norm: Floats  # (n,) all norms here are rounded up
@@ -47,13 +47,14 @@ class Columns(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Where kernels write pairs that may matter; if `total` exceeds the room, the search must be repeated in parts."""
+    """The pairs that kernels found and whose scores may reach a floor. If `total` exceeds the room, the search must be
+    repeated in parts."""
 
-    i: Ints  # (room,) positions of rows
-    j: Ints  # (room,) positions of columns
+    i: Ints  # (room,) positions in Rows
+    j: Ints  # (room,) positions in Columns
     score: Floats  # (room,)
     error: Floats  # (room,)
-    total: NDArray[np.int64]  # (1,) how many there are, or would be
+    total: NDArray[np.int64]  # (1,) how many were found, even if there was no room for them
 
     @classmethod
     def with_room(cls, room: int) -> "Candidates":

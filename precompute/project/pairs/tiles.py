@@ -1,6 +1,5 @@
-"""The pair search in plain tiles, for any device: the whole product, running floors, candidates to the CPU.
-
-Written for a GPU (where it has not been measured).
+"""Search for pairs in plain tiles of the whole product, on any device: the floors rise from tile to tile, and the
+candidates are moved to the CPU. Written for a GPU, where it has not been measured.
 """
 
 import torch
@@ -9,7 +8,7 @@ from lexiscope.precompute.project.pairs.factor import Factor, underflow_error
 from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
 from lexiscope.precompute.project.rounding import gamma
 
-TILE_ROWS = 1024  # of a tile, which has all columns
+TILE_ROWS = 1024  # rows of a tile, which has all columns
 MOST_HITS = 4_000_000  # pairs of one tile that are moved to the CPU at once
 
 
@@ -21,7 +20,7 @@ def search_tiles(
     surface: torch.Tensor | None,
     boards: list[Leaderboard],
 ) -> None:
-    """Give the boards every pair of `rows` and `columns` (token ids, on the device) that may matter to them.
+    """Add to the leaderboards every pair of `rows` and `columns` (token ids, on the device) that may matter to them.
 
     Two tokens of one surface are no pair; without surfaces every two are.
     """
@@ -35,7 +34,7 @@ def search_tiles(
         a = A.values[i]
         a_norm = _norms(a)
         error = A.error[i] * (b_norm + b_error) + a_norm * (b_error + gamma(a.shape[1] + 8) * b_norm)
-        error += a.shape[1] * underflow_error(A, B)  # products too small for float32
+        error += a.shape[1] * underflow_error(A, B)  # the error of products that are too small for float32
         if surface is None:
             pairs = torch.ones((), dtype=torch.bool, device=a.device).expand(len(i), len(columns))
         else:
@@ -56,7 +55,7 @@ def _search_tile(
             _first_floors(scores, error, pairs, board)
     top, bottom = min(board.top for board in boards), max(board.bottom for board in boards)
     hits = ((scores >= (top - error)[:, None]) | (scores <= (bottom + error)[:, None])) & pairs
-    if len(i) > 1 and int(hits.sum()) > MOST_HITS:  # in halves, with floors that rise between
+    if len(i) > 1 and int(hits.sum()) > MOST_HITS:  # in halves: the first may raise the floors of the second
         half = len(i) // 2
         _search_tile(scores[:half], error[:half], pairs[:half], i[:half], j, boards)
         _search_tile(scores[half:], error[half:], pairs[half:], i[half:], j, boards)

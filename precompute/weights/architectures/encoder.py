@@ -15,8 +15,8 @@ from lexiscope.precompute.weights.architectures.family import NormName, Part
 class Encoder(Model):
     embedding_norm: ClassVar[str]
     output_norm: ClassVar[str]  # the last module of a block
-    mlm_head: ClassVar[str]  # a module of what turns states into predictions, where the checkpoint has it
-    mlm_norm: ClassVar[str]  # of the same, behind that module and an activation
+    mlm_head: ClassVar[str]  # the linear module of the MLM head, where the checkpoint has one
+    mlm_norm: ClassVar[str]  # the norm of the MLM head, behind that module and an activation
     tied_by_default = True
     positions = "learned"
     causal = False

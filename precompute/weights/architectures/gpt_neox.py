@@ -6,7 +6,7 @@ from torch import Tensor
 
 from lexiscope.precompute.weights.architectures.base import Model
 
-_FUSED = {"w_q": slice(None, -2), "w_k": slice(-2, -1), "w_v": slice(-1, None)}  # where in a group of heads
+_FUSED = {"w_q": slice(None, -2), "w_k": slice(-2, -1), "w_v": slice(-1, None)}  # places in a group of heads
 
 
 class GPTNeoX(Model):

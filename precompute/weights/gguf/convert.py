@@ -15,7 +15,7 @@ from lexiscope.precompute.weights.checkpoint import INDEX_FILE, Checkpoint
 from lexiscope.precompute.weights.gguf.layout import Layout
 from lexiscope.precompute.weights.gguf.tokenizer import write_tokenizer
 
-VERSION = 1  # of what a conversion writes: a new number makes old conversions be made again
+VERSION = 1  # version of what a conversion writes: a new number has old conversions made again
 _PLAIN = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16, gguf.GGMLQuantizationType.F64)
 
 

@@ -1,5 +1,5 @@
-"""How GGUF names, orders and describes a model's tensors, and what the Hub's format makes of them.
-A family that has a GGUF form says so in its own file (precompute/weights/architectures/), with a subclass of this.
+"""Translate the names, the order and the description of a model's tensors from GGUF into the Hub's format.
+A family that exists as GGUF files has a subclass of Layout in its own module of precompute/weights/architectures/.
 """
 
 import math
@@ -75,7 +75,7 @@ class Layout(ABC):
         value = self.field(name, default)
         if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
             raise BadWeights(f"{self.path} gives {self.architecture}.{name} as {value!r}, not as a positive number.")
-        return float(str(np.float32(value)))  # stored as float32: 1e-05, not 9.999999747378752e-06
+        return float(str(np.float32(value)))  # the value was stored as float32: return 1e-05, not 9.999999747378752e-06
 
     def tokens(self) -> dict[str, Any]:
         return {key: self.fields.get(f"tokenizer.ggml.{key}") for key in ("bos_token_id", "eos_token_id")}

@@ -1,4 +1,5 @@
-"""Scaled rotary positions of a GGUF file: it keeps the factor of each frequency, config.json how they came about."""
+"""Translate scaled rotary positions: a GGUF file holds a factor for each frequency, config.json the rule that gives
+these factors."""
 
 import math
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from lexiscope.precompute.errors import UnsupportedArchitecture
 from lexiscope.precompute.weights.gguf.layout import Layout
 
-# the same in every Llama 3.1 to 3.3
+# The same in every Llama from 3.1 to 3.3.
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
 

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from lexiscope.precompute.errors import BadWeights
 
-_CONTROL, _USER_DEFINED, _UNKNOWN = 3, 4, 2  # tokenizer.ggml.token_type
+_CONTROL, _USER_DEFINED, _UNKNOWN = 3, 4, 2  # values of tokenizer.ggml.token_type
 _LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -36,7 +36,7 @@ def _qwen() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-# tokenizer.ggml.pre: how text is cut before the merges
+# How text is cut before the merges, by tokenizer.ggml.pre.
 _CUTS: dict[str, Callable[[], pre_tokenizers.PreTokenizer]] = {
     "gpt-2": _gpt2,
     "default": _gpt2,
