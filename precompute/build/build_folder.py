@@ -13,8 +13,7 @@ from lexiscope.precompute.files import PARTIAL, folder_gone, read_regular, sha25
 from lexiscope.precompute.index.index_files import check_piece, open_shard, open_vocabulary
 from lexiscope.precompute.index.layer.hubs import lens_that_reads_best
 from lexiscope.precompute.index.layout import OWN_FILE, PARTS, Piece
-from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest, read_old_fields
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, FileEntry, Manifest, read_old_fields
 from lexiscope.precompute.index.tokens import whole_words
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; removed when the rebuild has taken the index's place

@@ -14,7 +14,7 @@ from lexiscope.precompute.errors import NotBuilt, NotFound, ShardDamaged
 from lexiscope.precompute.files import Stamp, damaged, stamp_of
 from lexiscope.precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord
 from lexiscope.precompute.index.layout import misfits
-from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.index.origin import MODEL_NAME
 from lexiscope.precompute.index.stitching import STITCHING, read_runs
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from lexiscope.precompute.errors import ManifestDamaged, NewerFormat
 from lexiscope.precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
 from lexiscope.precompute.index.layout import SUFFIX, Layout
-from lexiscope.precompute.index.manifest_entries import FileEntry, Minus, Number, PlainName, Sha256
+from lexiscope.precompute.index.manifest import FileEntry, Minus, Number, PlainName, Sha256
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
 from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 

@@ -21,8 +21,7 @@ from lexiscope.precompute.index.layout import (
     stats_layout,
     vocabulary_layout,
 )
-from lexiscope.precompute.index.manifest import Manifest
-from lexiscope.precompute.index.manifest_entries import ClassifierEntry
+from lexiscope.precompute.index.manifest import ClassifierEntry, Manifest
 from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile

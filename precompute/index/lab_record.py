@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lexiscope.precompute.errors import ShardDamaged
 from lexiscope.precompute.files import open_regular, write_beside
-from lexiscope.precompute.index.manifest import Manifest
-from lexiscope.precompute.index.manifest_entries import Sha256
+from lexiscope.precompute.index.manifest import Manifest, Sha256
 
 LAB = "lab.json"
 MEASUREMENTS = ("similarity", "inverse", "coverage")

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.index.origin import MODEL_NAME
 from lexiscope.precompute.rebuild_command import COMPARISONS
 from lexiscope.precompute.shape import GROUPED_KINDS, Shape
 

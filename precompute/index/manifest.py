@@ -12,28 +12,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lexiscope.precompute.errors import ManifestDamaged, NewerFormat, OldFormat
-from lexiscope.precompute.files import Stamp, canonical_json, open_regular, read_stamped, strict_json, write_beside
-from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest_entries import (
-    LARGEST_SIZE,
-    ClassifierEntry,
-    EmbeddingChange,
-    FileEntry,
-    Minus,
-    Number,
-    PlainName,
-    Sha256,
-    StrictRecord,
+from lexiscope.precompute.files import (
+    Stamp,
+    canonical_json,
+    damaged,
+    open_regular,
+    read_stamped,
+    sha256_of,
+    strict_json,
+    unreadable,
+    write_beside,
 )
-from lexiscope.precompute.index.origin import origin, proper_name
+from lexiscope.precompute.index.layout import Piece
+from lexiscope.precompute.index.origin import MODEL_NAME, origin, proper_name
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import FORMAT
 from lexiscope.precompute.rebuild_command import MANIFEST as MANIFEST
 from lexiscope.precompute.rebuild_command import difference_name, rebuild_command, rebuild_command_for
-from lexiscope.precompute.shape import LENSES, PRESETS, Shape
+from lexiscope.precompute.shape import HEAD_KINDS, LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
 MAX_BYTES = 1 << 24  # bytes of a manifest of any format
@@ -49,6 +48,66 @@ OF_MODEL = "model"  # stands for the layer in `parts`, if a file is of the whole
 _PARTS_OF_MODEL = ("vocabulary", "neighbours", "classifier")  # parts that have fields of their own, as the lists have
 _MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
+
+# The types of fields leave no room for names and numbers that no build would write.
+LARGEST_SIZE = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not have a larger one
+
+PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
+Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+Number = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
+# |tuned - base| / |base| of W_E, and of W_U if the base has one of its own
+EmbeddingChange = dict[Literal["W_E", "W_U"], Annotated[float, Field(ge=0)]]
+
+
+class StrictRecord(BaseModel):
+    """A record that refuses fields it does not know, and values of another type than its fields have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class FileEntry(StrictRecord):
+    """A file; fields that a newer program wrote are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    file: PlainName
+    bytes: Annotated[int, Field(gt=0, lt=1 << 48)]
+    sha256: Sha256
+
+    def check_sum(self, folder: Path) -> None:
+        """Raise ShardDamaged if the file is not to the byte the one that was written."""
+        path = folder / self.file
+        try:
+            sha256 = sha256_of(path)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if sha256 != self.sha256:
+            raise damaged(path, "is damaged: its contents do not have the checksum that the manifest records")
+
+
+class Minus(StrictRecord):
+    """The two models of a difference: the base is subtracted from the tuned model."""
+
+    tuned: PlainName  # the name that an index of the tuned model has
+    model: PlainName  # the name that an index of the base has
+    source: str  # the argument that gets the base's weights again
+    revision: str
+    weights_sha256: Sha256
+
+
+class ClassifierEntry(FileEntry):
+    """The file of a classification head, and what its vectors are."""
+
+    labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
+    dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the step before the labels; 0: there is none
+    # Whether a base with such a head was subtracted; False in a difference: the tuned model's head is shown.
+    subtracted: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many vectors there are, by kind."""
+        counts = zip(HEAD_KINDS, (len(self.labels), self.dense), strict=True)
+        return {kind: count for kind, count in counts if count}
 
 
 class Manifest(StrictRecord):

@@ -11,8 +11,7 @@ from lexiscope.precompute.build.build_folder import ARRIVING
 from lexiscope.precompute.errors import AlteredFile, BuildError, ForeignIndex, ShardDamaged
 from lexiscope.precompute.files import FULL, flush_folder, sha256_of, write_beside
 from lexiscope.precompute.index.lab_record import LAB, MOST_BYTES, LabRecord
-from lexiscope.precompute.index.manifest import TOKENIZER, Manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import TOKENIZER, FileEntry, Manifest
 from lexiscope.precompute.travel.arriving_file import full_disk
 from lexiscope.precompute.travel.published import PublishedIndex, Step
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lexiscope.precompute.errors import AlteredFile, BuildError, DiskFull, SourceUnreachable
 from lexiscope.precompute.files import FULL, PARTIAL
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import FileEntry
 from lexiscope.precompute.travel.published import Step
 
 PIECE = 1 << 20  # bytes of one read

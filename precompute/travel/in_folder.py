@@ -6,8 +6,7 @@ from typing import BinaryIO
 
 from lexiscope.precompute.errors import ForeignIndex, NotPublished, SourceUnreachable
 from lexiscope.precompute.files import open_regular
-from lexiscope.precompute.index.manifest import MANIFEST
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import MANIFEST, FileEntry
 from lexiscope.precompute.travel.arriving_file import PIECE, write_file
 from lexiscope.precompute.travel.published import Step
 

@@ -13,7 +13,7 @@ from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
 from lexiscope.precompute.errors import AlteredFile, ForeignIndex
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import FileEntry
 from lexiscope.precompute.travel.hub_errors import in_words
 from lexiscope.precompute.travel.published import Step
 

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from lexiscope.precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable, first_line
-from lexiscope.precompute.index.manifest import MANIFEST
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import MANIFEST, FileEntry
 from lexiscope.precompute.travel.arriving_file import write_file
 from lexiscope.precompute.travel.published import Step
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lexiscope.precompute.errors import NotPublished
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import FileEntry
 
 Step = Callable[[float], None]  # takes the share of a file that has arrived since
 

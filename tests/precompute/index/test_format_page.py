@@ -22,8 +22,16 @@ from lexiscope.precompute.index.label_address import KINDS, parse_label_address
 from lexiscope.precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
 from lexiscope.precompute.index.layer import hubs
 from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest import IDENTITY, MANIFEST, OPTIONAL, TOKENIZER, Manifest
-from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry, Minus
+from lexiscope.precompute.index.manifest import (
+    IDENTITY,
+    MANIFEST,
+    OPTIONAL,
+    TOKENIZER,
+    ClassifierEntry,
+    FileEntry,
+    Manifest,
+    Minus,
+)
 from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
 from lexiscope.precompute.lab import coverage, inverse, similarity
 from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
