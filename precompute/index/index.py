@@ -21,9 +21,9 @@ from lexiscope.precompute.index.index_files import (
 )
 from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
 from lexiscope.precompute.index.layer.lists import Moments
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, FileEntry, Manifest
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.index.tokens import whole_words

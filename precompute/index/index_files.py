@@ -10,6 +10,7 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.files import damaged
 from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, SIGNS, fault
 from lexiscope.precompute.index.layer.lists import VectorLists
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import (
     PARTS,
     Layout,
@@ -22,7 +23,6 @@ from lexiscope.precompute.index.layout import (
     vocabulary_layout,
 )
 from lexiscope.precompute.index.manifest import ClassifierEntry, Manifest
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile
 from lexiscope.precompute.index.tokens import TokenTable

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.shape import DIRECTION_KINDS
 from lexiscope.precompute.verify.brute_force import BruteForce, Ids
@@ -39,11 +39,16 @@ def bounds(brute: BruteForce, layer: int, kinds: tuple[str, str], rows: tuple[Id
     return least / (2 * n - least) - LAST_BIT, most / (2 * n - most) + LAST_BIT
 
 
+def vectors_that_count(shard: Shard, stored: Stored, kind: str) -> NDArray[np.bool_]:
+    """Return which vectors of a kind have lists that count, (n,): in a difference those that changed, of directions
+    those that exist."""
+    norms = shard.all_norms(kind)
+    return norms > 0 if stored.difference or kind in DIRECTION_KINDS else np.ones(len(norms), np.bool_)
+
+
 def lists_that_count(shard: Shard, stored: Stored, kind: str) -> NDArray[np.integer]:
-    """Return the stored lists of a kind that count, (n, L, E, k): in a difference those of vectors that changed, of
-    directions those that exist."""
-    ids = shard.array(f"{kind}.ids")
-    return ids[shard.all_norms(kind) > 0] if stored.difference or kind in DIRECTION_KINDS else ids
+    """Return the stored lists of a kind that count, (n, L, E, k)."""
+    return shard.array(f"{kind}.ids")[vectors_that_count(shard, stored, kind)]
 
 
 def best_lens(index: Index, words: NDArray[np.bool_]) -> str:

@@ -276,23 +276,32 @@ def _pairs_fault(
 
 
 def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
-    """Say what is wrong with the inverted lists of a token. They point at the token, or reading them fails, so it is
-    enough to count them."""
-    shard = index.shard(layer)
-    for lens_at, lens in enumerate(index.stored.lenses):
-        for end_at, end in enumerate(ENDS):
-            lists = (brute_similarity.lists_that_count(shard, index.stored, kind) for kind in index.stored.kinds)
-            n_listed = sum(int(np.count_nonzero(ids[:, lens_at, end_at] == token)) for ids in lists)
-            n_paired = 0
-            for matrix in index.stored.matrices:
-                ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
-                valid = np.arange(ids.shape[-2]) < count[..., None]  # (n_heads, P, pairs)
-                if index.stored.difference:
-                    valid &= (shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None]
-                n_paired += int(np.count_nonzero((ids == token) & valid[..., None]))
-            in_pairs = len(shard.inverted.paired(token, lens, end).rank) if index.stored.pairs else 0
-            if (len(shard.inverted.listed(token, lens, end).rank), in_pairs) != (n_listed, n_paired):
-                return f"the inverted lists of token {token} ({lens}, {end})"
+    """Say which inverted lists do not name the very places where lists hold the token, best rank first; None if all
+    do."""
+    index.tokens.raw(token)  # raises NotFound if there is no such token
+    shard, stored = index.shard(layer), index.stored
+
+    def inverted(lists: str, name: str, *at: int) -> Array:
+        first, last = shard.array(f"{lists}.offsets")[at][token : token + 2].tolist()
+        return shard.array(f"{lists}.{name}")[first:last]
+
+    lists = np.concatenate([shard.array(f"{kind}.ids") for kind in stored.kinds])  # (n_vectors, L, E, k)
+    kinds = [brute_similarity.vectors_that_count(shard, stored, kind) for kind in stored.kinds]
+    for (lens_at, lens), (end_at, end) in product(enumerate(stored.lenses), enumerate(ENDS)):
+        rank, vector = np.nonzero((lists[:, lens_at, end_at] == token).T & np.concatenate(kinds))
+        expected = [("inverted", "vector", vector), ("inverted", "rank", rank)]
+        in_pairs = []  # by matrix: which entries hold the token, (n_heads, P, pairs, 2)
+        for matrix in stored.matrices:
+            ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
+            valid = np.arange(stored.pairs) < count[..., None]
+            if stored.difference:
+                valid &= (shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None]
+            in_pairs.append((ids == token) & valid[..., None])
+        if in_pairs:
+            rank, *place = np.nonzero(np.stack(in_pairs, axis=1).transpose(3, 0, 1, 2, 4))  # head, matrix, preset, side
+            expected += [("paired", "place", np.stack(place, axis=1)), ("paired", "rank", rank)]
+        if not all(np.array_equal(inverted(of, name, lens_at, end_at), right) for of, name, right in expected):
+            return f"the inverted lists of token {token} ({lens}, {end})"
     return None
 
 

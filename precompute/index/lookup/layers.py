@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import Array, TensorFile
 from lexiscope.precompute.shape import ENDS

@@ -6,16 +6,16 @@ from typing import TypeVar
 
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.lookup.layers import DamagedLayer, Layers
 from lexiscope.precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
 from lexiscope.precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import MATRICES, PRESETS
 
 T = TypeVar("T")
 
-EVERYTHING, NOTHING = slice(0, None), slice(0, 0)  # parts of the entries that were found
+EVERYTHING = slice(0, None)  # the part of what was found that is read, unless a caller wants less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +85,19 @@ def look_up_words(
 
     (vectors, pairs), missing = over_layers(index, look)
     return WordsLookup(vectors, pairs, missing)
+
+
+def look_up_in_layer(
+    index: Index, layer: int, token: int, lens: str, kinds: Collection[str]
+) -> dict[tuple[str, str], VectorListings]:
+    """Find the vectors of one layer that list a token, by kind and end; raise ShardDamaged if the inverted lists of the
+    layer cannot be right."""
+    index.tokens.raw(token)  # raises NotFound if there is no such token
+    shard, lens_at = index.shard(layer), position("lens", lens, index.stored.lenses)
+    try:
+        return vector_listings(Layers({layer: shard}, index.stored), token, lens_at, kinds, EVERYTHING)
+    except DamagedLayer:
+        raise shard.damage(f"its inverted lists of token {token} point at what is not there") from None
 
 
 def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int, ...]]:

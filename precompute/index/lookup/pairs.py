@@ -1,5 +1,4 @@
-"""Find the head pairs that hold a token, or the words of a search, over all layers at once, best rank first.
-Shard.paired does the same for one layer, and says what is wrong with a damaged one."""
+"""Find the head pairs that hold a token, or the words of a search, over all layers at once, best rank first."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""Find the vectors that list a token, or a token of every word, over all layers at once, best rank first. Shard.listed
-does the same for one layer, and says what is wrong with a damaged one."""
+"""Find the vectors that list a token, or a token of every word, over all layers at once, best rank first."""
 
 import itertools
 from collections.abc import Collection, Sequence
