@@ -12,8 +12,7 @@ from lexiscope.precompute.errors import AlteredFile, BuildError, ForeignIndex, S
 from lexiscope.precompute.files import FULL, flush_folder, sha256_of, write_beside
 from lexiscope.precompute.index.lab_record import LAB, MOST_BYTES, LabRecord
 from lexiscope.precompute.index.manifest import TOKENIZER, FileEntry, Manifest
-from lexiscope.precompute.travel.arriving_file import full_disk
-from lexiscope.precompute.travel.published import PublishedIndex, Step
+from lexiscope.precompute.travel.published import PublishedIndex, Step, full_disk
 
 LARGEST_TOKENIZER = 1 << 28  # bytes
 

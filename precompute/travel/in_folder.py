@@ -7,8 +7,7 @@ from typing import BinaryIO
 from lexiscope.precompute.errors import ForeignIndex, NotPublished, SourceUnreachable
 from lexiscope.precompute.files import open_regular
 from lexiscope.precompute.index.manifest import MANIFEST, FileEntry
-from lexiscope.precompute.travel.arriving_file import PIECE, write_file
-from lexiscope.precompute.travel.published import Step
+from lexiscope.precompute.travel.published import PIECE, Step, write_file
 
 
 class IndexInFolder:
@@ -44,9 +43,6 @@ class IndexInFolder:
             raise SourceUnreachable(
                 f"{source} cannot be read: {error.strerror}; check it, then run this again"
             ) from error
-
-    def close(self) -> None:
-        pass
 
 
 def _pieces(file: BinaryIO, path: Path) -> Iterator[bytes]:

@@ -19,8 +19,7 @@ from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, TOKENIZER, 
 from lexiscope.precompute.index.origin import public_source
 from lexiscope.precompute.travel.card import CARD, card
 from lexiscope.precompute.travel.foreign_manifest import parse_manifest
-from lexiscope.precompute.travel.hub_errors import in_words
-from lexiscope.precompute.travel.on_hub import DATASET, IndexOnHub
+from lexiscope.precompute.travel.on_hub import DATASET, IndexOnHub, in_words
 
 COMMIT_BYTES = 2_000_000_000  # bytes of layers in one commit, unless a single layer has more
 COMMIT_LAYERS = 8

@@ -38,7 +38,7 @@ from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
 from lexiscope.precompute.project import coherence, readability
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PART_NAMES, PRESETS, SIDES, Shape
-from lexiscope.precompute.travel.pulled_record import PULLED, PulledRecord
+from lexiscope.precompute.travel.pull import PULLED, PulledRecord
 from lexiscope.precompute.verify import brute_lists
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
