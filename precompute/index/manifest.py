@@ -10,7 +10,7 @@ from dataclasses import MISSING, asdict
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -110,9 +110,48 @@ class ClassifierEntry(FileEntry):
         return {kind: count for kind, count in counts if count}
 
 
-class Manifest(StrictRecord):
+class SavedRecord(StrictRecord):
+    """What some files were made from, and which of them are finished. Its file is replaced whole, never edited."""
+
+    file_name: ClassVar[str]
+
+    @property
+    def build(self) -> str:
+        """Return the fingerprint of all that decides the contents of the files; each file carries it."""
+        raise NotImplementedError
+
+    def to_json(self) -> bytes:
+        raise NotImplementedError
+
+    def save(self, folder: Path, name: str = "") -> None:
+        """Replace the record in one step: a reader sees the old one or the new one."""
+        content = self.to_json()
+        self.parse(content)
+        write_beside(folder / (name or self.file_name), [content])
+
+    @classmethod
+    def parse(cls, content: bytes) -> Self:
+        """Parse a record; a ValueError says what is wrong with it."""
+        stated = strict_json(content)
+        if not isinstance(stated, dict):
+            raise ValueError("it is not an object")
+        build = stated.pop("build", None)
+        try:
+            record = cls.model_validate_json(canonical_json(stated))
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(str(part)[:40] for part in problem["loc"])
+            what = problem["msg"].removeprefix("Value error, ")
+            raise ValueError(f"{where}: {what}" if where else what) from None
+        if record.build != build:
+            raise ValueError("its fields do not have the fingerprint that it gives as build")
+        return record
+
+
+class Manifest(SavedRecord):
     """What the index was made from, and its files. Fields and parts that a newer program wrote are kept as they are."""
 
+    file_name = MANIFEST
     model_config = ConfigDict(extra="allow")
 
     format: Literal[3] = FORMAT
@@ -183,7 +222,6 @@ class Manifest(StrictRecord):
 
     @cached_property
     def build(self) -> str:
-        """Return the fingerprint of all that decides the contents of the files; each file carries it."""
         identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": self.shape.identity()}
         if self.kinds is None:
             del identity["kinds"]
@@ -269,29 +307,12 @@ class Manifest(StrictRecord):
         content = self.model_dump(exclude=left_out) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
-    def save(self, folder: Path, name: str = MANIFEST) -> None:
-        """Replace the manifest in one step: a reader sees the old one or the new one."""
-        content = self.to_json()
-        self.parse(content)
-        write_beside(folder / name, [content])
-
     @classmethod
     def parse(cls, content: bytes) -> Self:
-        """Parse a manifest; a ValueError says what is wrong with it."""
-        stated = strict_json(content)
-        if not isinstance(stated, dict):
-            raise ValueError("it is not an object")
-        build = stated.pop("build", None)
-        try:
-            manifest = cls.model_validate_json(canonical_json(stated))
-        except ValidationError as error:
-            raise ValueError(_first_problem(error)) from None
+        manifest, stated = super().parse(content), strict_json(content)
         if manifest.vocabulary is None:
             raise ValueError("it lists no vocabulary")
-        if manifest.build != build:
-            raise ValueError("its fields do not have the fingerprint that it gives as build")
-        complete = {**stated, "shape": _shape_defaults() | stated["shape"], "build": build}
-        if strict_json(manifest.to_json()) != complete:
+        if strict_json(manifest.to_json()) != stated | {"shape": _shape_defaults() | stated["shape"]}:
             raise ValueError("it has fields that a manifest does not have, or lacks some")
         return manifest
 
@@ -366,10 +387,3 @@ def _shape_defaults() -> dict[str, Any]:
 def _in_order(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of the known names that are given, in the order of the known ones."""
     return tuple(name for name in known if name in names)
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part)[:40] for part in problem["loc"])
-    what = problem["msg"].removeprefix("Value error, ")
-    return f"{where}: {what}" if where else what
