@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.errors import BuildError, DiskFull, NotFound
-from lexiscope.precompute.export.entries import Entries
+from lexiscope.precompute.export.columns import Column, Named, pair_columns, vector_columns
 from lexiscope.precompute.files import FULL, PARTIAL, canonical_json, sha256_of
 from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.shape import MATRICES
 
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -104,7 +106,7 @@ def _umask() -> int:
 
 
 def _write_files(
-    entries: Entries, names: Sequence[str], folder: Path, options: ExportOptions, progress: Progress
+    entries: "Entries", names: Sequence[str], folder: Path, options: ExportOptions, progress: Progress
 ) -> list[dict[str, Any]]:
     """Write the files, and return what the manifest says of each."""
 
@@ -128,6 +130,32 @@ def _write_files(
             pool.shutdown(cancel_futures=True)
             raise
     return files
+
+
+class Entries:
+    """Make Arrow tables of an index, a row per entry; names and tokens are dictionaries."""
+
+    def __init__(self, index: Index, lenses: Sequence[str]) -> None:
+        self.index = index
+        self.lenses = tuple(lenses)
+        self._tokens = pa.array(index.tokens.texts, pa.string())
+
+    def of(self, name: str, layer: int) -> pa.Table:
+        """Make the table of a kind of vectors, or of a matrix."""
+        columns = (pair_columns if name in MATRICES else vector_columns)(self.index, name, layer, self.lenses)
+        rows = len(columns["score"])  # type: ignore[arg-type]
+        return pa.table({name: self._arrow(column, rows) for name, column in columns.items()})
+
+    def _arrow(self, column: Column, rows: int) -> pa.Array:
+        match column:
+            case None:
+                return pa.nulls(rows, pa.uint16())
+            case Named(numbers, _, tokens=True):
+                return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), self._tokens)
+            case Named(numbers, names):
+                return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(names))
+            case _:
+                return pa.array(column)
 
 
 class _Counted:
