@@ -25,7 +25,7 @@ from lexiscope.precompute.files import open_regular, write_beside
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.index.index_files import check_piece
 from lexiscope.precompute.index.lab_record import LAB
-from lexiscope.precompute.index.layout import PARTS, Piece
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import Manifest, read_old_fields
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.travel.arrivals import Arrivals
@@ -95,7 +95,8 @@ def pull(
         raise TravelError(f"{folder} is the very index that is to be pulled: give another --data DIR")
     progress.say(f"{theirs.model}: {len(theirs.shards)} of {theirs.shape.n_layers} layers are in {published.where}")
     with build_lock(folder):
-        pieces = _pieces(theirs, wanted)
+        known = [piece for piece, entry in theirs.entries().items() if piece.is_known(entry.file)]
+        pieces = [piece for piece in known if piece.layer in (None, *wanted)]  # unknown parts are left where they are
         manifest, manifest_name = _state(folder, theirs, pieces, options.force)
         missing = missing_pieces(manifest, pieces)
         _check_room(folder, theirs, missing)
@@ -134,17 +135,6 @@ def _wanted_layers(theirs: Manifest, options: PullOptions, where: str) -> list[i
             f"{theirs.shape.n_layers} layers"
         )
     return layers
-
-
-def _pieces(theirs: Manifest, layers: list[int]) -> list[Piece]:
-    """Return the pieces to fetch, in this order: the vocabulary, a classification head, the upper layers, and the
-    nearest tokens after the first layer. Parts that are not known here are neither fetched nor listed."""
-    known = [piece for piece, entry in theirs.entries().items() if piece.is_known(entry.file)]
-    of_model = [piece for piece in known if piece.layer is None and piece.part != "neighbours"]
-    of_layers = [piece for piece in known if piece.layer in layers]
-    of_layers.sort(key=lambda piece: (-(piece.layer or 0), [*PARTS].index(piece.part)))
-    nearest = [piece for piece in known if piece.part == "neighbours"]
-    return [*sorted(of_model, key=lambda piece: [*PARTS].index(piece.part)), *of_layers[:1], *nearest, *of_layers[1:]]
 
 
 def _state(folder: Path, theirs: Manifest, wanted: list[Piece], force: bool) -> tuple[Manifest, str]:
