@@ -3,8 +3,8 @@
 The files are written to a folder beside the one that is asked for, which gets its name when all of them are there."""
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -86,8 +86,8 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     beside: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(PARTIAL, f"{folder.name}.", folder.parent))
-        beside.chmod(0o777 & ~_umask())
+        beside = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}{PARTIAL}")
+        beside.mkdir()
         yield beside
         os.rename(beside, folder)
     except BaseException as error:
@@ -97,12 +97,6 @@ def _new_folder(folder: Path) -> Iterator[Path]:
             kind, remedy = (DiskFull, "free some space") if error.errno in FULL else (BuildError, "give another folder")
             raise kind(f"cannot write {folder}: {error.strerror or error}; {remedy} and run this again") from error
         raise
-
-
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
 
 
 def _write_files(

@@ -114,7 +114,7 @@ class Index:
         counted once."""
         position("lens", lens, self.stored.lenses)
         if lens not in self._hubs:
-            self._hubs[lens] = hubs_of_lists(self._usable_shards(), self.stored, lens)
+            self._hubs[lens] = hubs_of_lists(self.usable_shards(), self.stored, lens)
         return self._hubs[lens]
 
     @cached_property
@@ -134,7 +134,7 @@ class Index:
         index names it; otherwise it is measured on the layers that are ready."""
         if self.manifest.reads_best:
             return self.manifest.reads_best
-        return lens_that_reads_best(self._usable_shards(), self.stored, whole_words([*self.tokens]))
+        return lens_that_reads_best(self.usable_shards(), self.stored, whole_words([*self.tokens]))
 
     def shard(self, layer: int) -> Shard:
         if shard := self._shards.get(layer):
@@ -193,7 +193,7 @@ class Index:
             return None
         return self._neighbours.nearest(token) if self._neighbours else None
 
-    def _usable_shards(self) -> list[Shard]:
+    def usable_shards(self) -> list[Shard]:
         """Return the layers whose files are still as they were when this index was opened."""
         shards: list[Shard] = []
         for layer in self.layers:

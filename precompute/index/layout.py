@@ -89,9 +89,8 @@ class Part:
     name: PartName
     title: str  # the name of its files in messages
     stem: str  # the beginning of its files' names
-    version: int | None = (
-        None  # the version in its files' names, which rises with its arrays; None: the parts that format 3 began with
-    )
+    # The version in its files' names, which rises with its arrays; None: the parts that format 3 began with.
+    version: int | None = None
 
     @property
     def of_layers(self) -> bool:

@@ -56,9 +56,8 @@ class StitchingRun(_Record):
     last: Count  # how many layers of B ran
     measure: Literal["next", "label"]
     count: Count  # how many texts ran
-    skipped: int = Field(
-        ge=0, le=1 << 40
-    )  # texts that the two tokenizers cut differently, or that have nothing to predict
+    # Texts that the two tokenizers cut differently, or that have nothing to predict.
+    skipped: int = Field(ge=0, le=1 << 40)
     predictions: Count  # next tokens, or labels
     length: Count  # tokens of a text that are read
     by_layer: ByLayer

@@ -64,9 +64,8 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
                 error = _checked(index, layer, check, brute, kind, numbers, part=part)
                 yield f"{piece}: {kind} {', '.join(map(str, numbers))}", error
         for matrix in stored.directions:
-            for head in rng.choice(
-                shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False
-            ).tolist():
+            heads = rng.choice(shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False)
+            for head in heads.tolist():
                 numbers = drawn(shape.d_head)
                 error = _checked(index, layer, directions_fault, brute, matrix, head, numbers, hubs)
                 left_out = doubtful(brute, layer, matrix, head, numbers)

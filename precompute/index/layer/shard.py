@@ -58,10 +58,7 @@ class Shard(ShardArrays):
         return ids
 
     def norm(self, kind: str, index: int) -> float:
-        norm = float(self.column(f"{kind}.norm")[index])
-        if not 0 <= norm < np.inf:
-            raise self.damage(f"the norm of {kind} {index} is {norm}")
-        return norm
+        return self._checked_norm(self.all_norms(kind), kind, index)
 
     def coherences(self, kind: str, index: int, lens: str) -> list[float]:
         """Return the coherence of a vector's top and of its bottom."""
@@ -78,10 +75,7 @@ class Shard(ShardArrays):
 
     def base_norm(self, kind: str, index: int) -> float:
         """Return the norm of the base's vector, in an index of a difference."""
-        norm = float(self.all_base_norms(kind)[index])
-        if not 0 <= norm < np.inf:
-            raise self.damage(f"the norm of the base's {kind} {index} is {norm}")
-        return norm
+        return self._checked_norm(self.all_base_norms(kind), f"the base's {kind}", index)
 
     def all_base_norms(self, kind: str) -> Floats:
         """Return the norms of the base's vectors, (n,), in an index of a difference, as stored: not checked."""
@@ -153,6 +147,12 @@ class Shard(ShardArrays):
         if offsets[-1] > self.file.tensors["inverted.rank"].size or np.any(offsets[1:] < offsets[:-1]):
             raise self.damage("inverted.offsets do not rise from token to token")
         return offsets
+
+    def _checked_norm(self, norms: Floats, what: str, index: int) -> float:
+        norm = float(norms[index])
+        if not 0 <= norm < np.inf:
+            raise self.damage(f"the norm of {what} {index} is {norm}")
+        return norm
 
     def _similarity_column(self, name: str, lens: str) -> Floats:
         of_all = self.column(name)

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.lookup.layers import DamagedLayer, Layers
 from lexiscope.precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
 from lexiscope.precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
@@ -105,21 +104,17 @@ def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int
 
     If a layer turns out to be damaged, or its file disappears meanwhile, it is left out and the rest is searched
     again."""
-    shards: dict[int, Shard] = {}
-    for layer in index.layers:
-        if _is_readable(index, layer):
-            shards[layer] = index.shard(layer)
+    shards = {shard.layer: shard for shard in index.usable_shards()}
     while True:
         try:
             result = look(Layers(shards, index.stored))
         except DamagedLayer as damaged:
             del shards[damaged.layer]
         except IndexFault:
-            gone = [layer for layer in shards if not _is_readable(index, layer)]
-            if not gone:
+            usable = {shard.layer for shard in index.usable_shards()}
+            if shards.keys() <= usable:
                 raise
-            for layer in gone:
-                del shards[layer]
+            shards = {layer: shard for layer, shard in shards.items() if layer in usable}
         else:
             return result, tuple(layer for layer in range(index.shape.n_layers) if layer not in shards)
 
@@ -128,11 +123,3 @@ def _stored(index: Index, kinds: Collection[str], matrices: Collection[str]) -> 
     """Return those of the kinds and matrices that the index has."""
     stored = index.stored
     return [kind for kind in kinds if kind in stored.kinds], [name for name in matrices if name in stored.matrices]
-
-
-def _is_readable(index: Index, layer: int) -> bool:
-    try:
-        index.shard(layer)
-    except IndexFault:
-        return False
-    return True
