@@ -137,7 +137,7 @@ class SavedRecord(StrictRecord):
             raise ValueError("it is not an object")
         build = stated.pop("build", None)
         try:
-            record = cls.model_validate_json(canonical_json(stated))
+            record = cls.model_validate_json(json.dumps(stated))
         except ValidationError as error:
             problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(str(part)[:40] for part in problem["loc"])
