@@ -155,7 +155,7 @@ def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
     try:
         tokens = Vocabulary.of(open_listed(folder, manifest, Piece("vocabulary")), manifest.shape).tokens
         shards = [open_shard(folder, manifest, layer) for layer in manifest.shards]
-    except IndexFault:  # in a layer that was not asked for
+    except IndexFault:  # a fault in a layer that was not asked for does not matter here
         return manifest
     return manifest.with_changes(reads_best=lens_that_reads_best(shards, manifest.stored, whole_words([*tokens])))
 

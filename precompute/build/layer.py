@@ -36,7 +36,7 @@ Arrays = dict[str, NDArray[Any]]
 Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind, lens and end
 Search = tuple[dict[str, Ends], float]  # the pairs by preset, and seconds
 Searches = dict[tuple[str, int, str], Future[Search]]  # by matrix, head and lens
-Step = Callable[[float], None]  # told the share of a layer's work that was done since the last call
+Step = Callable[[float], None]  # called with the share of a layer's work that was done since the last call
 
 PAIR_SHARE = 0.75  # share of pairs in a layer's work, for the progress bar only
 MEASURED_HEADS = 2  # heads that are searched first, to tell how long all will take

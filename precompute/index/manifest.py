@@ -50,7 +50,7 @@ _MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 
 # The types of fields leave no room for names and numbers that no build would write.
-LARGEST_SIZE = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not have a larger one
+LARGEST_SIZE = 1 << 24  # largest size in a shape: pages count up to it, so a hostile manifest must have none larger
 
 PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
 Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]

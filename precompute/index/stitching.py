@@ -51,8 +51,8 @@ class WithoutKernel(_Record):
 class StitchingRun(_Record):
     """One run: states of A after each of its layers, through the kernel and the last layers of B with B's head."""
 
-    texts: Name  # the file's name
-    sha256: Name  # of the file
+    texts: Name  # the name of the file of texts
+    sha256: Name  # the hash of that file
     last: Count  # how many layers of B ran
     measure: Literal["next", "label"]
     count: Count  # how many texts ran

@@ -104,7 +104,8 @@ def quiet() -> None:
 
 @contextmanager
 def in_words(repository: str, revision: str | None, folder: Path, writing: bool = False) -> Iterator[None]:
-    """Raise the client's errors as ours; `folder` is where files are written, for the message about a full disk."""
+    """Raise the client's errors as errors of Lexiscope; `folder` is where files are written, for the message about a
+    full disk."""
     with explain_hub_errors(folder, lambda error: _explain(error, repository, revision, writing)):
         yield
 

@@ -23,7 +23,7 @@ SIMILARITY_K, READ_FIRST = 100, 10  # as FORMAT.md defines them
 LAST_BIT = 4e-7  # relative error of a score, which is rounded once
 SMALLEST_FLOAT32 = 1.5e-45  # the most that rounding to float32 adds to a number near 0
 COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
-SIGNS = (1, -1)  # times these, the scores of either end are largest at its beginning
+SIGNS = (1, -1)  # multiplied with these, the scores of either end fall along its list
 BLOCK = 256  # vectors whose scores are computed at once
 
 Hubs = NDArray[np.bool_]  # (lenses, d_vocab)

@@ -16,7 +16,7 @@ from lexiscope.precompute.verify.brute_lists import SMALLEST_FLOAT32, Hubs, ends
 DIRECTIONS = {"vo": ("vo_in", "vo_out"), "qk": ("qk_query", "qk_key")}
 DOUBTFUL = 1e-5  # the most that rounding may turn a direction
 UNIT_ERROR = 2e-7  # error of a vector of length one, rounded to float32
-LEAST = float(np.finfo(np.float32).eps)  # times the largest singular value: smaller singular values have no direction
+LEAST = float(np.finfo(np.float32).eps)  # share of the largest singular value: smaller ones have no direction
 EQUAL = 1e-12  # relative difference of scores that tie
 
 

@@ -1,1 +1,1 @@
-"""Read what a file of lists holds, array by array; `shard.Shard` is the door."""
+"""Read what a file of lists holds, array by array; other modules use `shard.Shard`."""
