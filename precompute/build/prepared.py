@@ -140,9 +140,9 @@ def prepare(
         new = new.with_changes(generation=generation_after(old))
         check_size(new)
         head = read_head(model)
-        parts = {*wanted_parts(options), "vocabulary"} - (
-            set() if head else {"classifier"}
-        )  # no index is without tokens
+        parts = {"vocabulary", *wanted_parts(options)}  # an index cannot be opened without its vocabulary
+        if not head:
+            parts.discard("classifier")
         pieces = [piece for piece in all_pieces(new) if piece.part in parts and piece.layer in (None, *layers)]
         manifest, manifest_name = read_build_state(folder, new, current, pieces, options.force)
         build_folder = BuildFolder(folder, manifest_name, model.tokenizer_file())
