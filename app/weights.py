@@ -122,8 +122,7 @@ def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = Non
 
 
 def _check_name(name: str) -> None:
-    from lexiscope.precompute.index.model_names import MODEL_NAME
-    from lexiscope.precompute.index.origin import PUBLISHED
+    from lexiscope.precompute.index.origin import MODEL_NAME, PUBLISHED
 
     if not MODEL_NAME.fullmatch(name) or len(name) > LONGEST_NAME or is_reserved(name) or name in PUBLISHED:
         raise BuildError(
@@ -143,7 +142,7 @@ def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
 def _manifest_of(asked: str, data: Path) -> "Manifest | None":
     """Return the manifest of the index that has the name, or None; IndexFault if the manifest cannot be used."""
     from lexiscope.precompute.index.manifest import Manifest
-    from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
+    from lexiscope.precompute.index.origin import MODEL_NAME, model_name
 
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name):  # `name` is a path

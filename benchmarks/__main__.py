@@ -36,7 +36,7 @@ from lexiscope.precompute.build.job import build as build_index
 from lexiscope.precompute.build.options import BuildOptions
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.index.origin import DEMO_NAME
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.sources import resolve
 

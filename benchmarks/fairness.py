@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from benchmarks.figures import Figure
 from benchmarks.server import serving
-from lexiscope.precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.index.origin import DEMO_NAME
 
 FLOODER, VISITOR = "127.0.0.2", "127.0.0.3"
 PROMPTS = 64  # of the flooder, all at once; each is asked again when it has an answer

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.figures import Figure
 from benchmarks.models import SIZES
 from benchmarks.random_index import gpt2_shape, write_random_index
-from lexiscope.precompute.travel.pulled_record import PULLED
+from lexiscope.precompute.travel.pull import PULLED
 
 LAYERS = 6
 MIB = 1 << 20

@@ -45,7 +45,7 @@ def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str,
         if sha256_of(beside) != digest.hexdigest():
             raise BuildError(f"{beside} reads back differently from what was written: check the disk, then try again")
         os.replace(beside, path)
-        flush_folder(path.parent)
+        flush(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             beside.unlink()
@@ -173,8 +173,9 @@ def _write_error(path: Path, error: OSError) -> BuildError:
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def flush(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

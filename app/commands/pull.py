@@ -1,7 +1,6 @@
 """`lexiscope pull`: fetch an index from a repository of the Hub, an address or a folder, or go on with it."""
 
 import argparse
-from contextlib import closing
 
 from lexiscope.app.commands.command import (
     GOES_ON,
@@ -36,14 +35,13 @@ def run(args: argparse.Namespace) -> None:
     with exit_on_signals(GOES_ON.format("layers")):
         from lexiscope.app.urls import is_reserved
         from lexiscope.precompute.travel.published import open_published
-        from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull
-        from lexiscope.precompute.travel.pulled_record import unfinished_commit
+        from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull, unfinished_commit
 
         revision = args.revision or ""
         begun_at = unfinished_commit(args.data, args.index, revision)
         published = open_published(args.index, begun_at or args.revision)
         failed = f"{args.index} cannot be pulled to {args.data}"
-        with closing(published), stopping(PullProgress(), failed, TravelError) as progress:
+        with stopping(PullProgress(), failed, TravelError) as progress:
             if begun_at:
                 progress.say(f"{args.index}: going on at the commit where this was begun, {begun_at[:12]}")
             chosen = PullOptions(revision, args.layers, args.force)

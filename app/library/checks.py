@@ -8,7 +8,7 @@ from pathlib import Path
 from lexiscope.precompute.errors import IndexFault, ShardUnreadable
 from lexiscope.precompute.files import Stamp
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import FileEntry
 
 
 def for_visitors(error: object, data: Path) -> str:

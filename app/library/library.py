@@ -19,7 +19,7 @@ from lexiscope.precompute.files import Stamp, read_regular, stamp_of
 from lexiscope.precompute.index.comparison import Comparison, Side
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import TOKENIZER, has_manifest
-from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
+from lexiscope.precompute.index.origin import MODEL_NAME, model_name
 from lexiscope.precompute.shape import Shape
 
 if TYPE_CHECKING:  # importing it costs what `lexiscope show` of a neuron does not need

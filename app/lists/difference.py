@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.manifest_entries import Minus as StoredMinus
+from lexiscope.precompute.index.layer.shard import Shard
+from lexiscope.precompute.index.manifest import Minus as StoredMinus
 from lexiscope.precompute.index.origin import public_source
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.tensor_file import Floats
 from lexiscope.precompute.shape import MATRICES
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lexiscope.app.lists.readable import SAME, Readable, readable
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Floats
 from lexiscope.precompute.shape import DIRECTIONS, ENDS, FACTORS
 

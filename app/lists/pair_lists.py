@@ -10,8 +10,8 @@ from lexiscope.app.lists.difference import Change, matrix_change
 from lexiscope.app.lists.vectors import Coherence
 from lexiscope.app.lists.view import TokenPair, token_pairs
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import MATRICES
 

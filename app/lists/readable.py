@@ -106,7 +106,7 @@ def _learned(index: Index) -> Array:
     lists = np.zeros(index.shape.d_vocab, np.int64)
     for layer in index.layers:
         with suppress(IndexFault):
-            lists += index.shard(layer).inverted.lists_of_tokens(index.stored.lens, "top")
+            lists += index.shard(layer).lists_of_tokens(index.stored.lens, "top")
     usual = np.median(lists)
     learned &= (lists >= RARE * usual) & (lists <= EVERYWHERE * usual)
     return learned

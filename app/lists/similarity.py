@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from lexiscope.app.lists.view import Token, tokens_of
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.lists import Similarity
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, MATRICES
 

@@ -12,7 +12,7 @@ from lexiscope.app.lists.difference import relative
 from lexiscope.app.lists.view import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.lists import Moments
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.answers import NOT_STORED as NOT_STORED
 from lexiscope.precompute.live.wire.answers import ReadingAnswer, put_words

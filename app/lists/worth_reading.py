@@ -16,7 +16,7 @@ from lexiscope.app.lists.readable import SAME, FreshWords, Readable, readable
 from lexiscope.app.lists.view import Token, TokenPair, tokens_of
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import MATRICES
 

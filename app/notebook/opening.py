@@ -19,7 +19,7 @@ from lexiscope.app.pages.home import models_table
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.data_folder import open_model as open_index
 from lexiscope.precompute.index.manifest import has_manifest
-from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
+from lexiscope.precompute.index.origin import MODEL_NAME, model_name
 
 _HOST_AND_PORT = re.compile(r"[\w.\-]+:[0-9]+(/.*)?")
 NameOrPath: TypeAlias = str | os.PathLike[str]

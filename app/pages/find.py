@@ -7,7 +7,7 @@ from lexiscope.app.lists.labels import page_of
 from lexiscope.app.pages.page import find_pages
 from lexiscope.app.urls import DECLARED, FIGURE_FORMATS, Declared, link
 from lexiscope.precompute.index.label_address import KINDS, parse_label_address
-from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.index.origin import MODEL_NAME
 from lexiscope.precompute.index.parameter_names import named_parameters
 from lexiscope.precompute.shape import Shape
 

@@ -44,8 +44,8 @@ from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSit
 from lexiscope.app.urls import link
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES
 
 PAIRS, TOKENS = 20, 4  # pairs of each end of a matrix; tokens of each vector of a subhead or a direction

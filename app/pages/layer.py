@@ -22,8 +22,9 @@ from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Moved, P
 from lexiscope.app.urls import link
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.shard import NOTABLE, Shard
+from lexiscope.precompute.index.lookup import look_up_in_layer
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
-from lexiscope.precompute.index.shard_reader import NOTABLE, Shard
 from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import ENDS
@@ -288,9 +289,12 @@ def _ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int 
     position("sort", sort.removeprefix("-"), DIFFERENCE_SORTS if index.stored.difference else SORTS)
     check_lens(index, lens)
     check_kinds(index, *_needed(index, sort))
-    shard = index.shard(layer)
-    chosen: Array = np.arange(index.shape.d_mlp) if token is None else _listing(index, shard, token, lens)
-    return chosen[_order(shard, chosen, lens, sort, [kind for kind in CHANGED if kind in index.stored.kinds])]
+    shard, kinds = index.shard(layer), [kind for kind in CHANGED if kind in index.stored.kinds]
+    chosen: Array = np.arange(index.shape.d_mlp)
+    if token is not None:  # only the neurons whose key or value lists it, at either end
+        found = look_up_in_layer(index, layer, token, lens, kinds)
+        chosen = np.unique(np.concatenate([listings.index for listings in found.values()]))
+    return chosen[_order(shard, chosen, lens, sort, kinds)]
 
 
 def _needed(index: Index, sort: str) -> tuple[str, ...]:
@@ -301,14 +305,6 @@ def _needed(index: Index, sort: str) -> tuple[str, ...]:
         case "similarity":
             return ("ff_key",) if "ff_value" in index.stored.kinds else ("ff_value",)
     return ("ff_key", "ff_value")
-
-
-def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
-    """Return the neurons whose key or value lists a token, at either end."""
-    index.tokens.raw(token)
-    kinds = [at for at, kind in enumerate(index.stored.kinds) if kind in ("ff_key", "ff_value")]
-    lists = [shard.inverted.listed(token, lens, end) for end in ENDS]
-    return np.unique(np.concatenate([found.index[np.isin(found.kind, kinds)] for found in lists]))
 
 
 def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[str]) -> Array:

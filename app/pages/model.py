@@ -41,10 +41,10 @@ from lexiscope.app.lists.worth_reading import (
 from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.precompute.errors import BadRequest, IndexFault, NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.manifest_entries import EmbeddingChange
+from lexiscope.precompute.index.layer.shard import Shard
+from lexiscope.precompute.index.manifest import EmbeddingChange
 from lexiscope.precompute.index.not_stored import check_lens
 from lexiscope.precompute.index.origin import public_source
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, MATRICES
 

@@ -10,11 +10,10 @@ from typing import Any
 
 from lexiscope.precompute.errors import IndexFault, IndexMissing, OldFormat, OptionsDiffer, ShardDamaged
 from lexiscope.precompute.files import PARTIAL, folder_gone, read_regular, sha256_of, write_beside
-from lexiscope.precompute.index.index_files import check_piece, open_shard, open_vocabulary
+from lexiscope.precompute.index.index_files import Vocabulary, check_piece, open_listed, open_shard
 from lexiscope.precompute.index.layer.hubs import lens_that_reads_best
 from lexiscope.precompute.index.layout import OWN_FILE, PARTS, Piece
-from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest, read_old_fields
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, FileEntry, Manifest, read_old_fields
 from lexiscope.precompute.index.tokens import whole_words
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; removed when the rebuild has taken the index's place
@@ -123,10 +122,23 @@ def all_pieces(manifest: Manifest) -> list[Piece]:
     return [Piece(part.name, layer) for part in PARTS.values() for layer in (layers if part.of_layers else (None,))]
 
 
+def in_order(pieces: Collection[Piece]) -> list[Piece]:
+    """Put pieces in the order to make or to fetch them: what all layers share, then upper layers, which read best. The
+    nearest tokens come after the first layer, so that a layer can be read soon."""
+    top = max((piece.layer for piece in pieces if piece.layer is not None), default=None)
+
+    def turn(piece: Piece) -> tuple[int, int, int]:
+        when = 2 if piece.part == "neighbours" else 0 if piece.layer is None else 1 if piece.layer == top else 3
+        return when, -(piece.layer or 0), [*PARTS].index(piece.part)
+
+    return sorted(pieces, key=turn)
+
+
 def missing_pieces(manifest: Manifest, wanted: Collection[Piece]) -> list[Piece]:
-    """Return the wanted pieces that the manifest does not list, or only in an older version."""
+    """Return the wanted pieces that the manifest does not list, or only in an older version, in the order to make
+    them."""
     entries = manifest.entries()
-    return [piece for piece in wanted if piece not in entries or piece.is_older(entries[piece].file)]
+    return in_order([piece for piece in wanted if piece not in entries or piece.is_older(entries[piece].file)])
 
 
 def generation_after(old: Mapping[str, Any]) -> int:
@@ -141,8 +153,8 @@ def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
     if manifest.reads_best or len(manifest.shards) < manifest.shape.n_layers or manifest.vocabulary is None:
         return manifest
     try:
-        tokens = open_vocabulary(folder / manifest.vocabulary.file, manifest).tokens
-        shards = [open_shard(folder / entry.file, manifest, layer) for layer, entry in manifest.shards.items()]
+        tokens = Vocabulary.of(open_listed(folder, manifest, Piece("vocabulary")), manifest.shape).tokens
+        shards = [open_shard(folder, manifest, layer) for layer in manifest.shards]
     except IndexFault:  # a fault in a layer that was not asked for does not matter here
         return manifest
     return manifest.with_changes(reads_best=lens_that_reads_best(shards, manifest.stored, whole_words([*tokens])))

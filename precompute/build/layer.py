@@ -8,10 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
-from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +37,6 @@ Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind,
 Search = tuple[dict[str, Ends], float]  # the pairs by preset, and seconds
 Searches = dict[tuple[str, int, str], Future[Search]]  # by matrix, head and lens
 Step = Callable[[float], None]  # called with the share of a layer's work that was done since the last call
-T = TypeVar("T")
 
 PAIR_SHARE = 0.75  # share of pairs in a layer's work, for the progress bar only
 MEASURED_HEADS = 2  # heads that are searched first, to tell how long all will take
@@ -236,31 +233,16 @@ def _start_searches(context: BuildContext, factors: HeadFactors | None, heads: I
         return searches
     for name, head in product(stored.matrices, heads):
         source, target = (context.embedding(kind) for kind in FACTORS[name])
-        matrix = _once(partial(head_matrix, factors, name, head, source, target))
+        matrix = context.pool.submit(head_matrix, factors, name, head, source, target)  # begins before its searches
         for lens in stored.lenses:
             searches[name, head, lens] = context.pool.submit(_search, context, matrix, lens)
     return searches
 
 
-def _search(context: BuildContext, matrix: Callable[[], Matrix], lens: str) -> Search:
+def _search(context: BuildContext, matrix: Future[Matrix], lens: str) -> Search:
     start = time.perf_counter()
-    pairs = top_pairs(matrix(), context.masks, lens, context.stored.pairs)
+    pairs = top_pairs(matrix.result(), context.masks, lens, context.stored.pairs)
     return pairs, time.perf_counter() - start
-
-
-def _once(make: Callable[[], T]) -> Callable[[], T]:
-    """Return a function that calls `make` when it is first called, and returns the same value from then on. The value
-    goes with the function."""
-    made: list[T] = []
-    lock = Lock()
-
-    def get() -> T:
-        with lock:
-            if not made:
-                made.append(make())
-        return made[0]
-
-    return get
 
 
 def _list_arrays(

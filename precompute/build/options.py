@@ -9,8 +9,7 @@ import numpy as np
 from lexiscope.precompute.errors import BuildError, NotFound
 from lexiscope.precompute.files import sha256_of
 from lexiscope.precompute.index.layout import PARTS, shard_size
-from lexiscope.precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manifest
-from lexiscope.precompute.index.manifest_entries import Minus
+from lexiscope.precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manifest, Minus
 from lexiscope.precompute.shape import LENSES, SIDES
 from lexiscope.precompute.weights.difference import Difference, Parameters
 

@@ -2,15 +2,28 @@
 parts of each layer. A piece is a pure function of weights and options, and becomes one file."""
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
+import torch
 
-from lexiscope.precompute.build.classifier import make_classifier
-from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, Step, make_layer, make_stats
-from lexiscope.precompute.index.layout import Piece
+from lexiscope.precompute.build.layer import (
+    Arrays,
+    BuildContext,
+    Costs,
+    Step,
+    make_layer,
+    make_stats,
+    norms_of,
+    of_lenses,
+)
+from lexiscope.precompute.build.unchanged import with_unchanged
+from lexiscope.precompute.index.layout import Piece, number_dtype
 from lexiscope.precompute.index.tokens import pack
+from lexiscope.precompute.project.coherence import DEPTH, coherence
 from lexiscope.precompute.project.nearest_tokens import nearest_tokens
+from lexiscope.precompute.shape import ENDS
 from lexiscope.precompute.weights.classifier_head import read_head
 
 Task: TypeAlias = tuple[Piece, ...]  # pieces that are made together: those of one layer, or one of the whole model
@@ -51,9 +64,27 @@ def _make_neighbours(context: BuildContext, *_: object) -> Arrays:
 
 
 def _make_classifier(context: BuildContext, *_: object) -> Arrays:
+    """Make the lists of a classification head, whose vectors read the stream and belong to no layer. No token counts as
+    a hub, because two labels have too few lists to tell."""
     head = read_head(context.model)
     assert head, f"{context.model.checkpoint.name} has no classification head"
-    return make_classifier(context, head)
+    stored, projector = context.stored, context.projectors["reads"]
+    no_hubs = np.zeros(stored.shape.d_vocab, np.bool_)
+    arrays: Arrays = {}
+    for kind, V in head.vectors.items():
+        norms = arrays[f"{kind}.norm"] = norms_of(V)
+        changed = np.ones(len(V), np.bool_)
+        if head.base is not None:
+            arrays[f"{kind}.base_norm"] = norms_of(head.base[kind])
+            changed = norms > 0
+        lists = of_lenses(with_unchanged(projector.lists(V[torch.from_numpy(changed)], context.pool), changed), stored)
+        arrays[f"{kind}.ids"] = lists.ids[..., : stored.k].astype(number_dtype(stored.shape.d_vocab), order="C")
+        arrays[f"{kind}.scores"] = np.ascontiguousarray(lists.scores[..., : stored.k])
+        arrays[f"{kind}.coherence"] = np.empty(lists.ids.shape[:3], np.float32)
+        for lens, end in product(range(len(stored.lenses)), range(len(ENDS))):
+            made = coherence(lists.ids[:, lens, end, :DEPTH], no_hubs, context.directions["reads"])
+            arrays[f"{kind}.coherence"][:, lens, end] = np.where(changed, made, np.nan)
+    return arrays
 
 
 def _make_lists(context: BuildContext, layer: int | None, step: Step, measured: Measured | None) -> Arrays:

@@ -4,11 +4,13 @@ and listed at once, so that a build can be killed at any moment."""
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from lexiscope.precompute.build.build_folder import (
     BuildFolder,
+    all_pieces,
     generation_after,
     load_current,
     missing_pieces,
@@ -138,30 +140,16 @@ def prepare(
         new = new.with_changes(generation=generation_after(old))
         check_size(new)
         head = read_head(model)
-        pieces = _wanted_pieces(wanted_parts(options), layers, head is not None)
+        parts = {"vocabulary", *wanted_parts(options)}  # an index cannot be opened without its vocabulary
+        if not head:
+            parts.discard("classifier")
+        pieces = [piece for piece in all_pieces(new) if piece.part in parts and piece.layer in (None, *layers)]
         manifest, manifest_name = read_build_state(folder, new, current, pieces, options.force)
         build_folder = BuildFolder(folder, manifest_name, model.tokenizer_file())
         yield PreparedBuild(model, options, build_folder, manifest, head, _tasks(missing_pieces(manifest, pieces)))
 
 
-def _wanted_pieces(parts: tuple[str, ...], layers: list[int], has_head: bool) -> list[Piece]:
-    """Return the pieces of these parts in the order to make them: upper layers, which read best, come first. The
-    vocabulary is always among them, because every index needs it."""
-    names = [name for name in PARTS if name in (*parts, "vocabulary") and (has_head or name != "classifier")]
-    pieces = [Piece(name) for name in names if not PARTS[name].of_layers]
-    return pieces + [Piece(name, layer) for layer in reversed(layers) for name in names if PARTS[name].of_layers]
-
-
 def _tasks(pieces: list[Piece]) -> list[Task]:
-    """Group pieces that are made together. The nearest tokens come after the first layer, so that a layer can be
-    read soon."""
-    tasks: list[Task] = []
-    for piece in pieces:
-        if piece.layer is not None and tasks and tasks[-1][0].layer == piece.layer:
-            tasks[-1] = (*tasks[-1], piece)
-        elif piece.part != "neighbours":
-            tasks.append((piece,))
-    if (nearest := Piece("neighbours")) in pieces:
-        of_layers = [at for at, task in enumerate(tasks) if task[0].layer is not None]
-        tasks.insert(of_layers[0] + 1 if of_layers else len(tasks), (nearest,))
-    return tasks
+    """Group the pieces of each layer, which are made together."""
+    groups = groupby(pieces, lambda piece: (piece.layer, None if piece.layer is not None else piece.part))
+    return [tuple(of_task) for _, of_task in groups]

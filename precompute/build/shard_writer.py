@@ -6,8 +6,7 @@ from typing import Any
 
 from lexiscope.precompute.index.index_files import layout_of, metadata
 from lexiscope.precompute.index.layout import Piece, misfits
-from lexiscope.precompute.index.manifest import Manifest
-from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry
+from lexiscope.precompute.index.manifest import ClassifierEntry, FileEntry, Manifest
 from lexiscope.precompute.index.tensor_file import Array, write_tensors
 
 

@@ -54,9 +54,9 @@ def counts_of_changed(counts: Array, norms: Array | None) -> Array:
 def changes_text(folder: Path, manifest: Manifest) -> str:
     """Say how much of a difference changed, by the layers that are built."""
     changed, total, same = 0, 0, []
-    for layer, entry in manifest.shards.items():
+    for layer in manifest.shards:
         try:
-            shard = open_shard(folder / entry.file, manifest, layer)
+            shard = open_shard(folder, manifest, layer)
             norms = np.concatenate([shard.all_norms(kind) for kind in manifest.stored.counted_kinds])
         except IndexFault:  # a fault in a layer that was not asked for does not matter here
             continue

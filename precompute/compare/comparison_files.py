@@ -8,7 +8,7 @@ from lexiscope.precompute.files import PARTIAL, sha256_of
 from lexiscope.precompute.index.comparison import open_comparison_file
 from lexiscope.precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file
 from lexiscope.precompute.index.layout import misfits
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import FileEntry
 from lexiscope.precompute.index.stitching import STITCHING
 from lexiscope.precompute.index.tensor_file import Array, write_tensors
 from lexiscope.precompute.shape import SIDES

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lexiscope.precompute.files import damaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.checks import SIGNS, fault, unsound
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
 

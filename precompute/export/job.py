@@ -3,8 +3,8 @@
 The files are written to a folder beside the one that is asked for, which gets its name when all of them are there."""
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.errors import BuildError, DiskFull, NotFound
-from lexiscope.precompute.export.entries import Entries
+from lexiscope.precompute.export.columns import Column, Named, pair_columns, vector_columns
 from lexiscope.precompute.files import FULL, PARTIAL, canonical_json, sha256_of
 from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.shape import MATRICES
 
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -84,8 +86,8 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     beside: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(PARTIAL, f"{folder.name}.", folder.parent))
-        beside.chmod(0o777 & ~_umask())
+        beside = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}{PARTIAL}")
+        beside.mkdir()
         yield beside
         os.rename(beside, folder)
     except BaseException as error:
@@ -97,14 +99,8 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         raise
 
 
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
-
-
 def _write_files(
-    entries: Entries, names: Sequence[str], folder: Path, options: ExportOptions, progress: Progress
+    entries: "Entries", names: Sequence[str], folder: Path, options: ExportOptions, progress: Progress
 ) -> list[dict[str, Any]]:
     """Write the files, and return what the manifest says of each."""
 
@@ -128,6 +124,32 @@ def _write_files(
             pool.shutdown(cancel_futures=True)
             raise
     return files
+
+
+class Entries:
+    """Make Arrow tables of an index, a row per entry; names and tokens are dictionaries."""
+
+    def __init__(self, index: Index, lenses: Sequence[str]) -> None:
+        self.index = index
+        self.lenses = tuple(lenses)
+        self._tokens = pa.array(index.tokens.texts, pa.string())
+
+    def of(self, name: str, layer: int) -> pa.Table:
+        """Make the table of a kind of vectors, or of a matrix."""
+        columns = (pair_columns if name in MATRICES else vector_columns)(self.index, name, layer, self.lenses)
+        rows = len(columns["score"])  # type: ignore[arg-type]
+        return pa.table({name: self._arrow(column, rows) for name, column in columns.items()})
+
+    def _arrow(self, column: Column, rows: int) -> pa.Array:
+        match column:
+            case None:
+                return pa.nulls(rows, pa.uint16())
+            case Named(numbers, _, tokens=True):
+                return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), self._tokens)
+            case Named(numbers, names):
+                return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(names))
+            case _:
+                return pa.array(column)
 
 
 class _Counted:

@@ -4,7 +4,6 @@ A file is opened when it is first needed; a damaged or missing one raises an err
 read."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -14,7 +13,7 @@ from lexiscope.precompute.errors import NotBuilt, NotFound, ShardDamaged
 from lexiscope.precompute.files import Stamp, damaged, stamp_of
 from lexiscope.precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord
 from lexiscope.precompute.index.layout import misfits
-from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.index.origin import MODEL_NAME
 from lexiscope.precompute.index.stitching import STITCHING, read_runs
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
@@ -160,13 +159,10 @@ class Comparison:
     def _assignment(self, kind: str, array: str) -> list[tuple[int, int]]:
         file = self._file(kind)
         pairs = file.array(array)
-        if any(len(set(column)) < len(column) or max(column) >= most for column, most in self._columns(pairs)):
+        columns = zip(pairs.T.tolist(), (self.a.n_layers, self.b.n_layers), strict=True)
+        if any(len(set(column)) < len(column) or max(column) >= most for column, most in columns):
             raise damaged(file.path, f"is damaged: {array} does not assign layers one to one")
         return [(a, b) for a, b in pairs.tolist()]
-
-    def _columns(self, pairs: Array) -> Iterator[tuple[list[int], int]]:
-        yield pairs[:, 0].tolist(), self.a.n_layers
-        yield pairs[:, 1].tolist(), self.b.n_layers
 
     def _check_matches(
         self, file: TensorFile, layers: Array, indexes: Array, r: Floats, n_layers: int, count: int

@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from lexiscope.precompute.errors import ManifestDamaged, NewerFormat
-from lexiscope.precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
-from lexiscope.precompute.index.layout import SUFFIX, Layout
-from lexiscope.precompute.index.manifest_entries import FileEntry, Minus, Number, PlainName, Sha256
+from lexiscope.precompute.files import Stamp, canonical_json, read_stamped, strict_json
+from lexiscope.precompute.index.layout import SUFFIX, Layout, resolve
+from lexiscope.precompute.index.manifest import FileEntry, Minus, Number, PlainName, SavedRecord, Sha256, StrictRecord
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
 from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 
@@ -42,11 +42,7 @@ _MAX_BYTES = 1 << 20
 _MOST_LAYERS = 1 << 12
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class ComparedModel(_Record):
+class ComparedModel(StrictRecord):
     model: PlainName
     source: str  # the argument that gets the weights again
     revision: str
@@ -64,15 +60,19 @@ class ComparedModel(_Record):
         return self
 
 
-class ComparisonRecord(_Record):
+class ComparisonRecord(SavedRecord):
+    file_name = COMPARISON
+
     format: Literal[1] = COMPARISON_FORMAT
     a: ComparedModel
     b: ComparedModel
     tokens: Number  # tokens that both models have, from which all numbers are made
     matched: Literal["ids", "text"]  # how tokens of one model were found in the other
     # By reads, writes, feature_space: mean |r| of random vectors; empty, and then not in the file, if not known.
-    chance: dict[Literal["reads", "writes", "feature_space"], Annotated[float, Field(ge=0, le=1)]] = {}
-    files: dict[str, FileEntry] = {}  # finished files, by kind or `kernel`
+    chance: dict[Literal["reads", "writes", "feature_space"], Annotated[float, Field(ge=0, le=1)]] = Field(
+        default_factory=dict
+    )
+    files: dict[str, FileEntry] = Field(default_factory=dict)  # finished files, by kind or `kernel`
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -91,7 +91,6 @@ class ComparisonRecord(_Record):
 
     @cached_property
     def build(self) -> str:
-        """Return the fingerprint of all that decides the numbers; every file of the comparison carries it."""
         without: Any = {"source": True, "minus": {"source", "tuned", "model"}}
         others: Any = {"chance": True, "files": True, "a": without, "b": without}
         identity = self.model_dump(exclude=others, exclude_none=True)
@@ -108,11 +107,11 @@ class ComparisonRecord(_Record):
     def layout(self, name: str) -> Layout:
         """Return the arrays in the file of a kind, or of the kernel."""
         if name == KERNEL:
-            return _resolve(KERNEL_ARRAYS, {"d_A": self.a.d_model, "d_B": self.b.d_model})
+            return resolve(KERNEL_ARRAYS, {"d_A": self.a.d_model, "d_B": self.b.d_model})
         n_a, n_b = (side.n_layers * side.kinds[name] for side in (self.a, self.b))
         sizes = {"L_A": self.a.n_layers, "L_B": self.b.n_layers, "m": min(self.a.n_layers, self.b.n_layers), "2": 2}
         sizes |= {"n_A": n_a, "n_B": n_b, "matches_A": min(MATCHES, n_b), "matches_B": min(MATCHES, n_a)}
-        return _resolve(PER_KIND | IN_FEATURE_SPACE if self.has_feature_space else PER_KIND, sizes)
+        return resolve(PER_KIND | IN_FEATURE_SPACE if self.has_feature_space else PER_KIND, sizes)
 
     def with_files(self, files: dict[str, FileEntry]) -> Self:
         in_order = {name: files[name] for name in (*self.kinds, KERNEL) if name in files}
@@ -122,29 +121,6 @@ class ComparisonRecord(_Record):
         without = None if self.chance else {"chance"}
         content = self.model_dump(exclude=without, exclude_none=True) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
-
-    def save(self, folder: Path) -> None:
-        """Replace the record in one step: a reader sees the old one or the new one."""
-        content = self.to_json()
-        self.parse(content)
-        write_beside(folder / COMPARISON, [content])
-
-    @classmethod
-    def parse(cls, content: bytes) -> Self:
-        """Parse a record; a ValueError says what is wrong with it."""
-        stated = strict_json(content)
-        if not isinstance(stated, dict):
-            raise ValueError("it is not an object")
-        build = stated.pop("build", None)
-        try:
-            record = cls.model_validate_json(json.dumps(stated))
-        except ValidationError as error:
-            problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where = ".".join(str(part)[:40] for part in problem["loc"])
-            raise ValueError(f"{where}: {problem['msg']}".removeprefix(": ")) from None
-        if record.build != build:
-            raise ValueError("its fields do not have the fingerprint that it gives as build")
-        return record
 
     @classmethod
     def load_stamped(cls, folder: Path) -> tuple[Self, Stamp | None]:
@@ -177,7 +153,3 @@ def _check_format(path: Path, fields: Any) -> None:
             f"{path} has format {version}; this Lexiscope reads comparisons of format {COMPARISON_FORMAT}. Upgrade "
             f"lexiscope, or make it anew: `{compare_command_for(path.parent)} --force`"
         )
-
-
-def _resolve(table: dict[str, tuple[str, str]], sizes: dict[str, int]) -> Layout:
-    return {name: (dtype, tuple(sizes[size] for size in dims.split(", "))) for name, (dtype, dims) in table.items()}

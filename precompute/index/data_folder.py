@@ -6,7 +6,7 @@ from pathlib import Path
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import has_manifest
-from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
+from lexiscope.precompute.index.origin import MODEL_NAME, model_name
 
 
 @dataclass(frozen=True)

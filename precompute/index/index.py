@@ -15,16 +15,14 @@ from lexiscope.precompute.index.index_files import (
     ClassifierLists,
     Neighbours,
     Vocabulary,
-    open_piece,
+    open_listed,
     open_shard,
-    open_vocabulary,
 )
 from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
 from lexiscope.precompute.index.layer.lists import Moments
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest import MANIFEST, Manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.manifest import MANIFEST, FileEntry, Manifest
 from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.index.tokens import whole_words
@@ -116,7 +114,7 @@ class Index:
         counted once."""
         position("lens", lens, self.stored.lenses)
         if lens not in self._hubs:
-            self._hubs[lens] = hubs_of_lists(self._usable_shards(), self.stored, lens)
+            self._hubs[lens] = hubs_of_lists(self.usable_shards(), self.stored, lens)
         return self._hubs[lens]
 
     @cached_property
@@ -136,7 +134,7 @@ class Index:
         index names it; otherwise it is measured on the layers that are ready."""
         if self.manifest.reads_best:
             return self.manifest.reads_best
-        return lens_that_reads_best(self._usable_shards(), self.stored, whole_words([*self.tokens]))
+        return lens_that_reads_best(self.usable_shards(), self.stored, whole_words([*self.tokens]))
 
     def shard(self, layer: int) -> Shard:
         if shard := self._shards.get(layer):
@@ -171,10 +169,7 @@ class Index:
                 f"{piece} of {self.manifest.model}: not in this index. `{self.manifest.rebuild_command}` adds it"
             )
         if piece not in self._parts or self._parts[piece].is_changed():
-            path = self.folder / entry.file
-            file = open_piece(path, self.manifest, piece)
-            _check_length(path, file.n_bytes, entry)
-            self._parts[piece] = file
+            self._parts[piece] = open_listed(self.folder, self.manifest, piece)
         return self._parts[piece]
 
     def moments(self, layer: int, kind: str, row: int, lens: str) -> Moments | None:
@@ -198,7 +193,7 @@ class Index:
             return None
         return self._neighbours.nearest(token) if self._neighbours else None
 
-    def _usable_shards(self) -> list[Shard]:
+    def usable_shards(self) -> list[Shard]:
         """Return the layers whose files are still as they were when this index was opened."""
         shards: list[Shard] = []
         for layer in self.layers:
@@ -250,7 +245,7 @@ class Index:
         if before and same_build and before.manifest.vocabulary == manifest.vocabulary:
             vocabulary = before._vocabulary  # keeps the texts and searches that were made of its tokens
         else:
-            vocabulary = _open_vocabulary(folder, manifest)
+            vocabulary = Vocabulary.of(open_listed(folder, manifest, Piece("vocabulary")), manifest.shape)
         shards: dict[int, Shard] = {}
         faults: dict[int, IndexFault] = {}
         for layer, entry in manifest.shards.items():
@@ -258,14 +253,10 @@ class Index:
             if kept and before and before.manifest.shards[layer] == entry and _is_there(kept.file):
                 shards[layer] = kept
                 continue
-            path = folder / entry.file
             try:
-                shard = open_shard(path, manifest, layer)
-                _check_length(path, shard.file.n_bytes, entry)
+                shards[layer] = open_shard(folder, manifest, layer)
             except IndexFault as error:
                 faults[layer] = error.bare()
-            else:
-                shards[layer] = shard
         return cls(folder, manifest, stamp, vocabulary, shards, faults, _open_neighbours(folder, manifest))
 
 
@@ -280,29 +271,13 @@ def ranges(numbers: tuple[int, ...]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs) or "none"
 
 
-def _open_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
-    assert manifest.vocabulary  # a loaded manifest has a vocabulary
-    path = folder / manifest.vocabulary.file
-    vocabulary = open_vocabulary(path, manifest)
-    _check_length(path, vocabulary.n_bytes, manifest.vocabulary)
-    return vocabulary
-
-
 def _open_neighbours(folder: Path, manifest: Manifest) -> Neighbours | None:
     """Open the nearest tokens; None if they are not built or cannot be used: pages do without, and `verify` names the
     error."""
     with suppress(IndexFault):
         if manifest.neighbours:
-            path = folder / manifest.neighbours.file
-            file = open_piece(path, manifest, Piece("neighbours"))
-            _check_length(path, file.n_bytes, manifest.neighbours)
-            return Neighbours(file)
+            return Neighbours(open_listed(folder, manifest, Piece("neighbours")))
     return None
-
-
-def _check_length(path: Path, n_bytes: int, entry: FileEntry) -> None:
-    if n_bytes != entry.bytes:
-        raise damaged(path, f"has {n_bytes} bytes, the manifest says {entry.bytes}: it belongs to another build")
 
 
 def _is_there(file: TensorFile) -> bool:

@@ -10,6 +10,7 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.files import damaged
 from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, SIGNS, fault
 from lexiscope.precompute.index.layer.lists import VectorLists
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import (
     PARTS,
     Layout,
@@ -21,13 +22,11 @@ from lexiscope.precompute.index.layout import (
     stats_layout,
     vocabulary_layout,
 )
-from lexiscope.precompute.index.manifest import Manifest
-from lexiscope.precompute.index.manifest_entries import ClassifierEntry
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.manifest import ClassifierEntry, Manifest
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile
 from lexiscope.precompute.index.tokens import TokenTable
-from lexiscope.precompute.shape import ENDS
+from lexiscope.precompute.shape import ENDS, Shape
 
 KNOWN_METADATA = ("model", "build", "format", "layer", "part")  # a file may have further metadata
 
@@ -36,9 +35,17 @@ KNOWN_METADATA = ("model", "build", "format", "layer", "part")  # a file may hav
 class Vocabulary:
     """Hold the tokens and the norms of their embeddings, in memory."""
 
-    n_bytes: int  # the size of the file
     tokens: TokenTable
     centred_norms: tuple[Floats, ...]  # (d_vocab,) of the embedding, and of the unembedding if it is another matrix
+
+    @classmethod
+    def of(cls, file: TensorFile, shape: Shape) -> "Vocabulary":
+        try:
+            tokens = TokenTable(file.array("token.offsets"), file.array("token.bytes"))
+        except ValueError as error:
+            raise damaged(file.path, f"is damaged: {error}") from None
+        sides = ("embedding",) if shape.tied else ("embedding", "unembedding")
+        return cls(tokens, tuple(file.array(f"{side}.centred_norm") for side in sides))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,26 +135,27 @@ def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
     return file
 
 
+def open_listed(folder: Path, manifest: Manifest, piece: Piece) -> TensorFile:
+    """Open a file that the manifest lists; raise ShardDamaged also if it has another length."""
+    entry = manifest.entries()[piece]
+    path = folder / entry.file
+    file = open_piece(path, manifest, piece)
+    if file.n_bytes != entry.bytes:
+        raise damaged(path, f"has {file.n_bytes} bytes, the manifest says {entry.bytes}: it belongs to another build")
+    return file
+
+
+def open_shard(folder: Path, manifest: Manifest, layer: int) -> Shard:
+    return Shard(open_listed(folder, manifest, Piece("lists", layer)), manifest.stored, layer)
+
+
 def check_piece(path: Path, manifest: Manifest, piece: Piece) -> int:
     """Return the length of a file that the index can use; raise ShardDamaged for every error that opening it can
     find."""
+    file = open_piece(path, manifest, piece)
     if piece.part == "vocabulary":
-        return open_vocabulary(path, manifest).n_bytes
-    return open_piece(path, manifest, piece).n_bytes
-
-
-def open_shard(path: Path, manifest: Manifest, layer: int) -> Shard:
-    return Shard(open_piece(path, manifest, Piece("lists", layer)), manifest.stored, layer)
-
-
-def open_vocabulary(path: Path, manifest: Manifest) -> Vocabulary:
-    file = open_piece(path, manifest, Piece("vocabulary"))
-    try:
-        tokens = TokenTable(file.array("token.offsets"), file.array("token.bytes"))
-    except ValueError as error:
-        raise damaged(path, f"is damaged: {error}") from None
-    sides = ("embedding",) if manifest.shape.tied else ("embedding", "unembedding")
-    return Vocabulary(file.n_bytes, tokens, tuple(file.array(f"{side}.centred_norm") for side in sides))
+        Vocabulary.of(file, manifest.shape)
+    return file.n_bytes
 
 
 def _check_bounds(file: TensorFile, stored: Stored) -> None:

@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lexiscope.precompute.errors import ShardDamaged
 from lexiscope.precompute.files import open_regular, write_beside
-from lexiscope.precompute.index.manifest import Manifest
-from lexiscope.precompute.index.manifest_entries import Sha256
+from lexiscope.precompute.index.manifest import Manifest, Sha256
 
 LAB = "lab.json"
 MEASUREMENTS = ("similarity", "inverse", "coverage")
@@ -200,12 +199,7 @@ class LabRecord(_Part):
     def is_of(self, manifest: Manifest) -> bool:
         """Return True if this was measured of the very weights of an index; otherwise it must not be shown as
         theirs."""
-        wanted = type(self).of(manifest)
-        return (self.weights_sha256, self.base_sha256, self.n_layers) == (
-            wanted.weights_sha256,
-            wanted.base_sha256,
-            wanted.n_layers,
-        )
+        return self.model_copy(update=dict.fromkeys(MEASUREMENTS)) == self.of(manifest)
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:

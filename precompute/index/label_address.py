@@ -5,20 +5,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.index.origin import MODEL_NAME
 from lexiscope.precompute.rebuild_command import COMPARISONS
-from lexiscope.precompute.shape import GROUPED_KINDS, Shape
+from lexiscope.precompute.shape import DIRECTION_KINDS, GROUPED_KINDS, Shape
 
 HEADS = ("head", "vo", "qk")  # a head, or one of its matrices: layer, head
 NEURONS = ("ff", "ff_key", "ff_up", "ff_value")  # a neuron, or one of its vectors: layer, neuron
 SUBHEADS = ("sub", "w_q", "w_k", "w_v", "w_o")  # a subhead, or one of its vectors: layer, head, subhead
-DIRECTIONS = (
-    "svd",
-    "vo_in",
-    "vo_out",
-    "qk_query",
-    "qk_key",
-)  # a direction, or one of its sides: layer, head, number of the direction
+DIRECTIONS = ("svd", *DIRECTION_KINDS)  # a direction, or one of its sides: layer, head, number of the direction
 KINDS = (*HEADS, *NEURONS, *SUBHEADS, *DIRECTIONS)
 
 NO_MODELS = (COMPARISONS, "labels")  # folders in the data folder that belong to no model
@@ -65,16 +59,13 @@ class LabelAddress:
             return f"neurons of {self.model} are not gated, so they have no ff_up: write ff, ff_key or ff_value"
         counts = {"layer": shape.n_layers}
         if self.parameter not in ("", "layer"):
-            counts["neuron" if self.parameter == "neuron" else "head"] = self._count(shape)
+            counts |= {"neuron": shape.d_mlp} if self.parameter == "neuron" else {"head": shape.n_heads}
         if self.parameter in ("subhead", "direction"):
             counts[self.parameter] = shape.d_head
         for (what, count), number in zip(counts.items(), (self.layer, self.index, self.sub), strict=False):
             if number is not None and number >= count:
                 return f"{what} {number}: {self.model} has {what}s 0 to {count - 1}"
         return None
-
-    def _count(self, shape: Shape) -> int:
-        return shape.d_mlp if self.parameter == "neuron" else shape.n_heads
 
 
 _PARAMETERS: dict[Parameter, tuple[str, ...]] = {

@@ -89,9 +89,8 @@ class Part:
     name: PartName
     title: str  # the name of its files in messages
     stem: str  # the beginning of its files' names
-    version: int | None = (
-        None  # the version in its files' names, which rises with its arrays; None: the parts that format 3 began with
-    )
+    # The version in its files' names, which rises with its arrays; None: the parts that format 3 began with.
+    version: int | None = None
 
     @property
     def of_layers(self) -> bool:
@@ -181,16 +180,16 @@ def _shard_layout(stored: Stored, listed: int, paired: int) -> Layout:
     for kind in stored.kinds:
         subtracted = stored.difference and kind in stored.weight_kinds
         per_kind = PER_KIND | PER_KIND_OF_DIFFERENCE if subtracted else PER_KIND
-        layout |= _resolve(per_kind, sizes | {"n": shape.count(kind)}, types, kind=kind)
+        layout |= resolve(per_kind, sizes | {"n": shape.count(kind)}, types, kind=kind)
     for compared in stored.compared:
-        layout |= _resolve(PER_NEURON if compared == "ff" else PER_SUBHEAD, sizes, types, matrix=compared)
+        layout |= resolve(PER_NEURON if compared == "ff" else PER_SUBHEAD, sizes, types, matrix=compared)
     for matrix in stored.directions:
-        layout |= _resolve(PER_DIRECTION, sizes, types, matrix=matrix)
+        layout |= resolve(PER_DIRECTION, sizes, types, matrix=matrix)
     for matrix in stored.matrices:
-        layout |= _resolve(PER_MATRIX, sizes, types, matrix=matrix)
+        layout |= resolve(PER_MATRIX, sizes, types, matrix=matrix)
     for matrix in MATRICES if stored.difference else ():
-        layout |= _resolve(PER_MATRIX_OF_DIFFERENCE, sizes, types, matrix=matrix)
-    return layout | _resolve(INVERTED | PAIRED if stored.pairs else INVERTED, sizes, types)
+        layout |= resolve(PER_MATRIX_OF_DIFFERENCE, sizes, types, matrix=matrix)
+    return layout | resolve(INVERTED | PAIRED if stored.pairs else INVERTED, sizes, types)
 
 
 def shard_size(stored: Stored) -> tuple[int, int]:
@@ -208,12 +207,12 @@ def _most_listed(stored: Stored) -> int:
 
 def vocabulary_layout(shape: Shape) -> Layout:
     sizes = {"d_vocab": shape.d_vocab, "d_vocab + 1": shape.d_vocab + 1, "bytes": -1}
-    return _resolve(VOCABULARY if shape.tied else VOCABULARY | UNTIED, sizes, {})
+    return resolve(VOCABULARY if shape.tied else VOCABULARY | UNTIED, sizes)
 
 
 def neighbours_layout(shape: Shape) -> Layout:
     sizes = {"d_vocab": shape.d_vocab, "nearest": min(NEAREST, shape.d_vocab - 1)}
-    return _resolve(NEIGHBOURS, sizes, {"id": number_dtype(shape.d_vocab)})
+    return resolve(NEIGHBOURS, sizes, {"id": number_dtype(shape.d_vocab)})
 
 
 def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: bool) -> Layout:
@@ -223,7 +222,7 @@ def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: boo
     per_kind = PER_KIND | PER_KIND_OF_DIFFERENCE if subtracted else PER_KIND
     layout: Layout = {}
     for kind, count in counts.items():
-        layout |= _resolve(per_kind, sizes | {"n": count}, {"id": number_dtype(stored.shape.d_vocab)}, kind=kind)
+        layout |= resolve(per_kind, sizes | {"n": count}, {"id": number_dtype(stored.shape.d_vocab)}, kind=kind)
     return layout
 
 
@@ -232,7 +231,7 @@ def stats_layout(stored: Stored) -> Layout:
     layout: Layout = {}
     for kind in stored.kinds:
         sizes = {"n": stored.shape.count(kind), "L": len(stored.lenses), "E": len(ENDS), "4": len(MOMENTS)}
-        layout |= _resolve(PER_KIND_OF_STATS, sizes, {}, kind=kind)
+        layout |= resolve(PER_KIND_OF_STATS, sizes, kind=kind)
     return layout
 
 
@@ -252,9 +251,10 @@ def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], 
             yield f"its array {name} is {dtype.name} {list(shape)}, not {expected_dtype} {list(expected)}"
 
 
-def _resolve(
-    table: Mapping[str, tuple[str, str]], sizes: Mapping[str, int], types: Mapping[str, str], **names: str
+def resolve(
+    table: Mapping[str, tuple[str, str]], sizes: Mapping[str, int], types: Mapping[str, str] = {}, **names: str
 ) -> Layout:
+    """Return the arrays of a table with their sizes by their letters; `names` complete the names of the arrays."""
     return {
         name.format(**names): (types.get(dtype, dtype), tuple(sizes[size] for size in dimensions.split(", ")))
         for name, (dtype, dimensions) in table.items()

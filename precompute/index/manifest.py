@@ -10,30 +10,29 @@ from dataclasses import MISSING, asdict
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lexiscope.precompute.errors import ManifestDamaged, NewerFormat, OldFormat
-from lexiscope.precompute.files import Stamp, canonical_json, open_regular, read_stamped, strict_json, write_beside
-from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest_entries import (
-    LARGEST_SIZE,
-    ClassifierEntry,
-    EmbeddingChange,
-    FileEntry,
-    Minus,
-    Number,
-    PlainName,
-    Sha256,
-    StrictRecord,
+from lexiscope.precompute.files import (
+    Stamp,
+    canonical_json,
+    damaged,
+    open_regular,
+    read_stamped,
+    sha256_of,
+    strict_json,
+    unreadable,
+    write_beside,
 )
-from lexiscope.precompute.index.origin import origin, proper_name
+from lexiscope.precompute.index.layout import Piece
+from lexiscope.precompute.index.origin import MODEL_NAME, origin, proper_name
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import FORMAT
 from lexiscope.precompute.rebuild_command import MANIFEST as MANIFEST
 from lexiscope.precompute.rebuild_command import difference_name, rebuild_command, rebuild_command_for
-from lexiscope.precompute.shape import LENSES, PRESETS, Shape
+from lexiscope.precompute.shape import HEAD_KINDS, LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
 MAX_BYTES = 1 << 24  # bytes of a manifest of any format
@@ -50,10 +49,109 @@ _PARTS_OF_MODEL = ("vocabulary", "neighbours", "classifier")  # parts that have 
 _MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 
+# The types of fields leave no room for names and numbers that no build would write.
+LARGEST_SIZE = 1 << 24  # largest size in a shape: pages count up to it, so a hostile manifest must have none larger
 
-class Manifest(StrictRecord):
+PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
+Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+Number = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
+# |tuned - base| / |base| of W_E, and of W_U if the base has one of its own
+EmbeddingChange = dict[Literal["W_E", "W_U"], Annotated[float, Field(ge=0)]]
+
+
+class StrictRecord(BaseModel):
+    """A record that refuses fields it does not know, and values of another type than its fields have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class FileEntry(StrictRecord):
+    """A file; fields that a newer program wrote are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    file: PlainName
+    bytes: Annotated[int, Field(gt=0, lt=1 << 48)]
+    sha256: Sha256
+
+    def check_sum(self, folder: Path) -> None:
+        """Raise ShardDamaged if the file is not to the byte the one that was written."""
+        path = folder / self.file
+        try:
+            sha256 = sha256_of(path)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if sha256 != self.sha256:
+            raise damaged(path, "is damaged: its contents do not have the checksum that the manifest records")
+
+
+class Minus(StrictRecord):
+    """The two models of a difference: the base is subtracted from the tuned model."""
+
+    tuned: PlainName  # the name that an index of the tuned model has
+    model: PlainName  # the name that an index of the base has
+    source: str  # the argument that gets the base's weights again
+    revision: str
+    weights_sha256: Sha256
+
+
+class ClassifierEntry(FileEntry):
+    """The file of a classification head, and what its vectors are."""
+
+    labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
+    dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the step before the labels; 0: there is none
+    # Whether a base with such a head was subtracted; False in a difference: the tuned model's head is shown.
+    subtracted: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many vectors there are, by kind."""
+        counts = zip(HEAD_KINDS, (len(self.labels), self.dense), strict=True)
+        return {kind: count for kind, count in counts if count}
+
+
+class SavedRecord(StrictRecord):
+    """What some files were made from, and which of them are finished. Its file is replaced whole, never edited."""
+
+    file_name: ClassVar[str]
+
+    @property
+    def build(self) -> str:
+        """Return the fingerprint of all that decides the contents of the files; each file carries it."""
+        raise NotImplementedError
+
+    def to_json(self) -> bytes:
+        raise NotImplementedError
+
+    def save(self, folder: Path, name: str = "") -> None:
+        """Replace the record in one step: a reader sees the old one or the new one."""
+        content = self.to_json()
+        self.parse(content)
+        write_beside(folder / (name or self.file_name), [content])
+
+    @classmethod
+    def parse(cls, content: bytes) -> Self:
+        """Parse a record; a ValueError says what is wrong with it."""
+        stated = strict_json(content)
+        if not isinstance(stated, dict):
+            raise ValueError("it is not an object")
+        build = stated.pop("build", None)
+        try:
+            record = cls.model_validate_json(json.dumps(stated))
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(str(part)[:40] for part in problem["loc"])
+            what = problem["msg"].removeprefix("Value error, ")
+            raise ValueError(f"{where}: {what}" if where else what) from None
+        if record.build != build:
+            raise ValueError("its fields do not have the fingerprint that it gives as build")
+        return record
+
+
+class Manifest(SavedRecord):
     """What the index was made from, and its files. Fields and parts that a newer program wrote are kept as they are."""
 
+    file_name = MANIFEST
     model_config = ConfigDict(extra="allow")
 
     format: Literal[3] = FORMAT
@@ -124,7 +222,6 @@ class Manifest(StrictRecord):
 
     @cached_property
     def build(self) -> str:
-        """Return the fingerprint of all that decides the contents of the files; each file carries it."""
         identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": self.shape.identity()}
         if self.kinds is None:
             del identity["kinds"]
@@ -210,29 +307,12 @@ class Manifest(StrictRecord):
         content = self.model_dump(exclude=left_out) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
-    def save(self, folder: Path, name: str = MANIFEST) -> None:
-        """Replace the manifest in one step: a reader sees the old one or the new one."""
-        content = self.to_json()
-        self.parse(content)
-        write_beside(folder / name, [content])
-
     @classmethod
     def parse(cls, content: bytes) -> Self:
-        """Parse a manifest; a ValueError says what is wrong with it."""
-        stated = strict_json(content)
-        if not isinstance(stated, dict):
-            raise ValueError("it is not an object")
-        build = stated.pop("build", None)
-        try:
-            manifest = cls.model_validate_json(canonical_json(stated))
-        except ValidationError as error:
-            raise ValueError(_first_problem(error)) from None
+        manifest, stated = super().parse(content), strict_json(content)
         if manifest.vocabulary is None:
             raise ValueError("it lists no vocabulary")
-        if manifest.build != build:
-            raise ValueError("its fields do not have the fingerprint that it gives as build")
-        complete = {**stated, "shape": _shape_defaults() | stated["shape"], "build": build}
-        if strict_json(manifest.to_json()) != complete:
+        if strict_json(manifest.to_json()) != stated | {"shape": _shape_defaults() | stated["shape"]}:
             raise ValueError("it has fields that a manifest does not have, or lacks some")
         return manifest
 
@@ -307,10 +387,3 @@ def _shape_defaults() -> dict[str, Any]:
 def _in_order(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of the known names that are given, in the order of the known ones."""
     return tuple(name for name in known if name in names)
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part)[:40] for part in problem["loc"])
-    what = problem["msg"].removeprefix("Value error, ")
-    return f"{where}: {what}" if where else what

@@ -1,6 +1,7 @@
-"""Say where weights come from, in words for people: a published package, a revision on the Hub, a folder or a file.
-These words are shown and never part of a build's fingerprint, so that better words make no index unusable."""
+"""Tell which model a person means, and say where weights come from: a package, a revision on the Hub, a folder
+or a file. Words for people are never part of a build's fingerprint, so that better words make no index unusable."""
 
+import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -25,6 +26,13 @@ PUBLISHED = {  # by the name that a user asks for
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     ),
 }  # fmt: skip
+DEMO_NAME = PUBLISHED["demo"].index  # the model that `demo` stands for
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+
+
+def model_name(asked: str) -> str:
+    """Return the name of the index that a person means by `demo` or `minilm`, a Hub id (owner/name) or a name."""
+    return PUBLISHED[asked].index if asked in PUBLISHED else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)
 
 
 def proper_name(source: str, revision: str) -> str:

@@ -17,9 +17,11 @@ Count = Annotated[int, Field(ge=1, le=1 << 40)]
 Name = Annotated[str, Field(max_length=255)]
 
 
-class Measured(BaseModel):
+class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
+
+class Measured(_Record):
     accuracy: float = Field(ge=0, le=1)  # share of next tokens, or of labels, that stand first
     loss: float  # mean of -ln p of the right token or label
 
@@ -39,28 +41,23 @@ ByLayer = Annotated[
 ]
 
 
-class WithoutKernel(BaseModel):
+class WithoutKernel(_Record):
     """The control: B is given states of A as they are, if both have the same d_model."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     by_layer: ByLayer
     embedding: Measured
 
 
-class StitchingRun(BaseModel):
+class StitchingRun(_Record):
     """One run: states of A after each of its layers, through the kernel and the last layers of B with B's head."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     texts: Name  # the name of the file of texts
     sha256: Name  # the hash of that file
     last: Count  # how many layers of B ran
     measure: Literal["next", "label"]
     count: Count  # how many texts ran
-    skipped: int = Field(
-        ge=0, le=1 << 40
-    )  # texts that the two tokenizers cut differently, or that have nothing to predict
+    # Texts that the two tokenizers cut differently, or that have nothing to predict.
+    skipped: int = Field(ge=0, le=1 << 40)
     predictions: Count  # next tokens, or labels
     length: Count  # tokens of a text that are read
     by_layer: ByLayer

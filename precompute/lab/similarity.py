@@ -16,7 +16,7 @@ from lexiscope.precompute.errors import NotStored
 from lexiscope.precompute.files import damaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lab_record import Similarities, SimilaritiesOfLens, SimilarityPart
-from lexiscope.precompute.index.shard_reader import NOTABLE, Shard
+from lexiscope.precompute.index.layer.shard import NOTABLE, Shard
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.project.similarity import in_common, partners
 from lexiscope.precompute.shape import COMPARED, ENDS

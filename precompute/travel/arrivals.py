@@ -9,12 +9,10 @@ from typing import TypeVar
 
 from lexiscope.precompute.build.build_folder import ARRIVING
 from lexiscope.precompute.errors import AlteredFile, BuildError, ForeignIndex, ShardDamaged
-from lexiscope.precompute.files import FULL, flush_folder, sha256_of, write_beside
+from lexiscope.precompute.files import FULL, flush, sha256_of, write_beside
 from lexiscope.precompute.index.lab_record import LAB, MOST_BYTES, LabRecord
-from lexiscope.precompute.index.manifest import TOKENIZER, Manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.travel.arriving_file import full_disk
-from lexiscope.precompute.travel.published import PublishedIndex, Step
+from lexiscope.precompute.index.manifest import TOKENIZER, FileEntry, Manifest
+from lexiscope.precompute.travel.published import PublishedIndex, Step, full_disk
 
 LARGEST_TOKENIZER = 1 << 28  # bytes
 
@@ -52,9 +50,14 @@ class Arrivals:
                 f"{entry.file} from {self.published.where} is as its manifest lists it, but no file of this index: it "
                 "belongs to another build, or was made to mislead. Nothing of it was kept"
             ) from None
-        _flush(arrived)
+        try:
+            flush(arrived)
+        except OSError as error:
+            if error.errno in FULL:
+                raise full_disk(self.arriving, error) from error
+            raise
         os.replace(arrived, self.folder / name)
-        flush_folder(self.folder)
+        flush(self.folder)
         return entry.model_copy(update={"file": name})
 
     def take_tokenizer(self, manifest: Manifest) -> Path:
@@ -92,15 +95,3 @@ def _has_sum(path: Path, sha256: str) -> bool:
         return sha256_of(path) == sha256
     except OSError:
         return False
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno in FULL:
-            raise full_disk(path.parent, error) from error
-        raise
-    finally:
-        os.close(descriptor)

@@ -9,7 +9,7 @@ from lexiscope.precompute.files import strict_json
 from lexiscope.precompute.index.index_files import layout_of
 from lexiscope.precompute.index.layout import Piece, layout_bytes, shard_size
 from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, Manifest, is_old_format
-from lexiscope.precompute.index.model_names import model_name
+from lexiscope.precompute.index.origin import model_name
 from lexiscope.precompute.index.tensor_file import FORMAT, MAX_HEADER
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.travel.published import PublishedIndex

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from lexiscope.precompute.errors import ForeignIndex, NotPublished, SourceUnreachable
 from lexiscope.precompute.files import open_regular
-from lexiscope.precompute.index.manifest import MANIFEST
-from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.travel.arriving_file import PIECE, write_file
-from lexiscope.precompute.travel.published import Step
+from lexiscope.precompute.index.manifest import MANIFEST, FileEntry
+from lexiscope.precompute.travel.published import PIECE, Step, write_file
 
 
 class IndexInFolder:
@@ -37,28 +34,14 @@ class IndexInFolder:
         return content
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
-        source = self.folder / entry.file
-        try:
-            with open_regular(source) as file:
-                return write_file(entry, folder, _pieces(file, source), step)
-        except OSError as error:
-            raise SourceUnreachable(
-                f"{source} cannot be read: {error.strerror}; check it, then run this again"
-            ) from error
-
-    def close(self) -> None:
-        pass
+        return write_file(entry, folder, _pieces(self.folder / entry.file), step)
 
 
-def _pieces(file: BinaryIO, path: Path) -> Iterator[bytes]:
+def _pieces(path: Path) -> Iterator[bytes]:
     """Yield the file piece by piece; an error in reading has another message than an error in writing."""
-    while True:
-        try:
-            piece = file.read(PIECE)
-        except OSError as error:
-            raise SourceUnreachable(
-                f"{path} cannot be read: {error.strerror}; check it, then run this again"
-            ) from error
-        if not piece:
-            return
-        yield piece
+    try:
+        with open_regular(path) as file:
+            while piece := file.read(PIECE):
+                yield piece
+    except OSError as error:
+        raise SourceUnreachable(f"{path} cannot be read: {error.strerror}; check it, then run this again") from error

@@ -1,10 +1,11 @@
-"""Read an index in a dataset repository of the Hugging Face Hub, at one commit. The Hub's client downloads the files;
-after a kill it begins a file anew."""
+"""Read an index in a dataset repository of the Hugging Face Hub, at one commit, and say what the Hub refuses. The Hub's
+client downloads the files; after a kill it begins a file anew."""
 
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import huggingface_hub
@@ -12,10 +13,17 @@ from huggingface_hub import constants
 from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
-from lexiscope.precompute.errors import AlteredFile, ForeignIndex
-from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.travel.hub_errors import in_words
+from lexiscope.precompute.errors import (
+    AlteredFile,
+    ForeignIndex,
+    LexiscopeError,
+    NotPublished,
+    SourceUnreachable,
+    TravelError,
+)
+from lexiscope.precompute.index.manifest import FileEntry
 from lexiscope.precompute.travel.published import Step
+from lexiscope.precompute.weights.hub_trouble import HubTrouble, Trouble, explain_hub_errors
 
 DATASET = "dataset"
 _CLIENT_FOLDER = ".cache"  # the folder below the download folder in which the client keeps unfinished files
@@ -63,9 +71,6 @@ class IndexOnHub:
         as_git = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
         return file.blob_id == as_git.hexdigest()
 
-    def close(self) -> None:
-        pass
-
     def _download(self, name: str, folder: Path, bar: type[tqdm] | None = None) -> Path:
         with in_words(self.repository, self.commit, folder):
             path = huggingface_hub.hf_hub_download(
@@ -95,3 +100,53 @@ def quiet() -> None:
     """Turn off the client's bars, which would be drawn over ours, unless HF_HUB_DISABLE_PROGRESS_BARS is set."""
     if constants.HF_HUB_DISABLE_PROGRESS_BARS is None:
         disable_progress_bars()
+
+
+@contextmanager
+def in_words(repository: str, revision: str | None, folder: Path, writing: bool = False) -> Iterator[None]:
+    """Raise the client's errors as errors of Lexiscope; `folder` is where files are written, for the message about a
+    full disk."""
+    with explain_hub_errors(folder, lambda error: _explain(error, repository, revision, writing)):
+        yield
+
+
+def _explain(error: HubTrouble, repository: str, revision: str | None, writing: bool) -> LexiscopeError:
+    match error.kind:
+        case Trouble.NO_ID:
+            return NotPublished(f"{repository!r} is no repository of the Hub: give owner/name")
+        case Trouble.TERMS:
+            return NotPublished(
+                f"The Hub gives out {repository} only to people who accepted its terms: accept them on its page, "
+                "run `hf auth login`, and try again"
+            )
+        case Trouble.NO_REVISION:
+            return NotPublished(
+                f"{repository} has no revision {revision}: give a branch, tag or commit that its page lists"
+            )
+        case Trouble.NO_ACCESS if writing:
+            return NotPublished(
+                f"The Hub does not let you write to {repository}: run `hf auth login` with a token that may write, or "
+                "set HF_TOKEN, and check that the owner in owner/name is you or your organisation"
+            )
+        case Trouble.NO_ACCESS:
+            return NotPublished(
+                f"There is no public dataset repository {repository} on the Hub, and no folder of this name here. "
+                "Check the spelling (owner/name); for a private one run `hf auth login` first"
+            )
+        case Trouble.NOT_TAKEN:
+            return TravelError(f"The Hub does not take this for {repository}: {error.detail}")
+        case Trouble.STATUS if writing and error.status in (409, 412):
+            return TravelError(f"{repository} was changed by somebody else meanwhile: run the same command again")
+        case Trouble.STATUS:
+            return SourceUnreachable(
+                f"The Hub answers with status {error.status} when it is asked for {repository}: try again later, the "
+                "same command goes on"
+            )
+        case Trouble.OFFLINE:
+            return SourceUnreachable(
+                f"{repository} is on the Hub, and HF_HUB_OFFLINE is set: unset it, or give a folder"
+            )
+        case Trouble.NO_ANSWER:
+            return SourceUnreachable(
+                f"The Hub cannot be reached for {repository} ({error.detail}): check the network, then run this again"
+            )

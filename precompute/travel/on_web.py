@@ -8,10 +8,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from lexiscope.precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable, first_line
-from lexiscope.precompute.index.manifest import MANIFEST
-from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.travel.arriving_file import write_file
-from lexiscope.precompute.travel.published import Step
+from lexiscope.precompute.index.manifest import MANIFEST, FileEntry
+from lexiscope.precompute.travel.published import Step, write_file
 
 TIMEOUT = httpx2.Timeout(30, connect=10)  # seconds; the first number limits silence
 REDIRECTS = 5
@@ -33,13 +31,6 @@ class IndexOnWeb:
             )
         self.where = address.removesuffix(MANIFEST).rstrip("/")
         self._encrypted = parts.scheme == "https"
-        self._client = httpx2.Client(
-            follow_redirects=True,
-            max_redirects=REDIRECTS,
-            timeout=TIMEOUT,
-            headers={"Accept-Encoding": "identity", "User-Agent": "lexiscope"},
-            event_hooks={"request": [self._stay_encrypted]},
-        )
 
     def read(self, name: str, most_bytes: int) -> bytes | None:
         content = bytearray()
@@ -66,13 +57,17 @@ class IndexOnWeb:
                 raise ForeignIndex(f"{self.where} gives out {entry.file} compressed: its server must leave it as it is")
             return write_file(entry, folder, response.iter_raw(), step)
 
-    def close(self) -> None:
-        self._client.close()
-
     @contextmanager
     def _get(self, name: str) -> Iterator[httpx2.Response]:
+        client = httpx2.Client(
+            follow_redirects=True,
+            max_redirects=REDIRECTS,
+            timeout=TIMEOUT,
+            headers={"Accept-Encoding": "identity", "User-Agent": "lexiscope"},
+            event_hooks={"request": [self._stay_encrypted]},
+        )
         try:
-            with self._client.stream("GET", f"{self.where}/{name}") as response:
+            with client, client.stream("GET", f"{self.where}/{name}") as response:
                 yield response
         except httpx2.TooManyRedirects:
             raise NotPublished(f"{self.where}/{name} leads on more than {REDIRECTS} times: check the address") from None

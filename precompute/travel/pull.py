@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lexiscope.precompute.build.build_folder import (
     BuildFolder,
@@ -18,17 +21,20 @@ from lexiscope.precompute.build.build_folder import (
 from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.errors import AlteredFile, DiskFull, ForeignIndex, NotFound, TravelError
+from lexiscope.precompute.files import open_regular, write_beside
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.index.index_files import check_piece
 from lexiscope.precompute.index.lab_record import LAB
-from lexiscope.precompute.index.layout import PARTS, Piece
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import Manifest, read_old_fields
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.travel.arrivals import Arrivals
 from lexiscope.precompute.travel.foreign_manifest import read_manifest
 from lexiscope.precompute.travel.in_folder import IndexInFolder
 from lexiscope.precompute.travel.published import PublishedIndex
-from lexiscope.precompute.travel.pulled_record import PulledRecord
+
+PULLED = "pulled.json"  # in the index's folder
+_MOST_BYTES = 1 << 16
 
 
 class PullProgress(Progress):
@@ -40,6 +46,36 @@ class PullOptions:
     revision: str = ""  # the revision of a repository, as the user asked for it
     layers: tuple[int, ...] | None = None  # None: all that are published
     force: bool = False  # whether to replace an index of another build
+
+
+class PulledRecord(BaseModel):
+    """Where an index was pulled from: a stopped pull goes on at the same commit, whatever was pushed meanwhile."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: Literal[1] = 1
+    # The argument of `lexiscope pull`: owner/name, an address or a folder.
+    asked: Annotated[str, Field(max_length=4096)]
+    revision: Annotated[str, Field(max_length=4096)]  # the argument of --revision, or ""
+    commit: Annotated[str, Field(pattern=r"\A([0-9a-f]{40})?\z")]  # the commit of a repository; "" elsewhere
+    build: Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\z")]  # as in the manifest
+    complete: bool  # whether all that was asked for has arrived
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """Read the record in an index's folder; None if the index was not pulled, or if the record is damaged."""
+        try:
+            with open_regular(folder / PULLED) as file:
+                return cls.model_validate_json(file.read(_MOST_BYTES))
+        except (OSError, ValidationError):
+            return None
+
+    def save(self, folder: Path) -> None:
+        write_beside(folder / PULLED, [self.model_dump_json(indent=1).encode() + b"\n"])
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        (folder / PULLED).unlink(missing_ok=True)
 
 
 def pull(
@@ -59,7 +95,8 @@ def pull(
         raise TravelError(f"{folder} is the very index that is to be pulled: give another --data DIR")
     progress.say(f"{theirs.model}: {len(theirs.shards)} of {theirs.shape.n_layers} layers are in {published.where}")
     with build_lock(folder):
-        pieces = _pieces(theirs, wanted)
+        known = [piece for piece, entry in theirs.entries().items() if piece.is_known(entry.file)]
+        pieces = [piece for piece in known if piece.layer in (None, *wanted)]  # unknown parts are left where they are
         manifest, manifest_name = _state(folder, theirs, pieces, options.force)
         missing = missing_pieces(manifest, pieces)
         _check_room(folder, theirs, missing)
@@ -98,17 +135,6 @@ def _wanted_layers(theirs: Manifest, options: PullOptions, where: str) -> list[i
             f"{theirs.shape.n_layers} layers"
         )
     return layers
-
-
-def _pieces(theirs: Manifest, layers: list[int]) -> list[Piece]:
-    """Return the pieces to fetch, in this order: the vocabulary, a classification head, the upper layers, and the
-    nearest tokens after the first layer. Parts that are not known here are neither fetched nor listed."""
-    known = [piece for piece, entry in theirs.entries().items() if piece.is_known(entry.file)]
-    of_model = [piece for piece in known if piece.layer is None and piece.part != "neighbours"]
-    of_layers = [piece for piece in known if piece.layer in layers]
-    of_layers.sort(key=lambda piece: (-(piece.layer or 0), [*PARTS].index(piece.part)))
-    nearest = [piece for piece in known if piece.part == "neighbours"]
-    return [*sorted(of_model, key=lambda piece: [*PARTS].index(piece.part)), *of_layers[:1], *nearest, *of_layers[1:]]
 
 
 def _state(folder: Path, theirs: Manifest, wanted: list[Piece], force: bool) -> tuple[Manifest, str]:
@@ -155,3 +181,16 @@ def _fetch(
         if is_layer and piece.layer is not None:
             progress.layer_done(piece.layer)
     return manifest
+
+
+def unfinished_commit(data: Path, asked: str, revision: str) -> str | None:
+    """Return the commit at which the same pull was begun and not finished, if there is one in this data folder."""
+    try:
+        folders = [path for path in data.iterdir() if path.is_dir()]
+    except OSError:
+        return None
+    for folder in sorted(folders):
+        record = PulledRecord.load(folder)
+        if record and (record.asked, record.revision, record.complete) == (asked, revision, False) and record.commit:
+            return record.commit
+    return None

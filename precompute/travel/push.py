@@ -15,13 +15,11 @@ from lexiscope.precompute.files import damaged, read_regular, unreadable
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.index.lab_record import LAB, LabRecord
 from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, TOKENIZER, Manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, TOKENIZER, FileEntry, Manifest
 from lexiscope.precompute.index.origin import public_source
 from lexiscope.precompute.travel.card import CARD, card
 from lexiscope.precompute.travel.foreign_manifest import parse_manifest
-from lexiscope.precompute.travel.hub_errors import in_words
-from lexiscope.precompute.travel.on_hub import DATASET, IndexOnHub
+from lexiscope.precompute.travel.on_hub import DATASET, IndexOnHub, in_words
 
 COMMIT_BYTES = 2_000_000_000  # bytes of layers in one commit, unless a single layer has more
 COMMIT_LAYERS = 8

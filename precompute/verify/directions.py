@@ -8,22 +8,15 @@ much. If that is more than DOUBTFUL, lists are not compared, and `doubtful` says
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layer.lists import VectorLists
-from lexiscope.precompute.shape import ENDS
-from lexiscope.precompute.verify import brute_coherence
-from lexiscope.precompute.verify.brute_coherence import Hubs
 from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
-from lexiscope.precompute.verify.brute_similarity import SMALLEST_FLOAT32
+from lexiscope.precompute.verify.brute_lists import SMALLEST_FLOAT32, Hubs, ends_of, lists_fault
 
 DIRECTIONS = {"vo": ("vo_in", "vo_out"), "qk": ("qk_query", "qk_key")}
 DOUBTFUL = 1e-5  # the most that rounding may turn a direction
 UNIT_ERROR = 2e-7  # error of a vector of length one, rounded to float32
 LEAST = float(np.finfo(np.float32).eps)  # share of the largest singular value: smaller ones have no direction
-ONE_SCORE = 4e-7  # relative error of a score that is rounded once
-COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
 EQUAL = 1e-12  # relative difference of scores that tie
 
 
@@ -121,35 +114,17 @@ def _vector_fault(
         E = brute.embedding(kind, lens)
         scores = E @ vector  # (d_vocab,)
         most = off * float(np.linalg.norm(E, axis=1).max(initial=0))
-        lists = index.shard(layer).vector(kind, row, lens)
-        for end, sign, ids, stored, coherence in _ends(lists):
-            best = np.sort(-sign * scores)[: len(ids)] * -sign
-            error = ONE_SCORE * np.abs(stored) + most + SMALLEST_FLOAT32
-            far = np.maximum(np.abs(scores[ids] - stored), np.abs(best - stored))
-            falls, rises = np.diff(sign * stored), np.diff(ids.astype(np.int64))
-            in_order = ((falls < 0) | ((falls == 0) & (rises > 0))).all()
-            if (far > error).any() or len(np.unique(ids)) < len(ids) or not in_order:
-                return f"{kind} ({lens}, {end})"
-            if hubs is not None:
-                others = brute_coherence.first_tokens(scores[None], sign)[0]
-                tokens = np.concatenate([ids, others[~np.isin(others, ids)]])[: brute_coherence.DEPTH]
-                exact = brute_coherence.coherence(tokens, hubs[lens_at], brute.embedding(kind, "cosine"))
-                if not np.isclose(coherence, exact, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
-                    return f"the coherence of {kind} ({lens}, {end})"
+        left_out = None if hubs is None else hubs[lens_at]
+        lists, directions = index.shard(layer).vector(kind, row, lens), brute.embedding(kind, "cosine")
+        if wrong := lists_fault(kind, lens, lists, scores, most, left_out, directions):
+            return wrong
     return None
 
 
 def _is_empty(index: Index, layer: int, kind: str, row: int) -> bool:
     """Return True if lists are those of a vector of zeros: the smallest ids, scores of 0, no coherence."""
     for lens in index.stored.lenses:
-        for _, _, ids, scores, coherence in _ends(index.shard(layer).vector(kind, row, lens)):
+        for _, _, ids, scores, coherence in ends_of(index.shard(layer).vector(kind, row, lens)):
             if scores.any() or not np.array_equal(ids, np.arange(len(ids))) or not np.isnan(coherence):
                 return False
     return True
-
-
-def _ends(lists: VectorLists) -> list[tuple[str, int, NDArray[np.integer], NDArray[np.floating], float]]:
-    return [
-        (ENDS[0], 1, lists.top_ids, lists.top_scores, lists.coherence_top),
-        (ENDS[1], -1, lists.bottom_ids, lists.bottom_scores, lists.coherence_bottom),
-    ]

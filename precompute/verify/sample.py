@@ -14,17 +14,15 @@ from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST
 from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import COMPARED, ENDS, MATRICES, PRESETS
-from lexiscope.precompute.verify import brute_coherence, brute_similarity
-from lexiscope.precompute.verify.brute_coherence import Hubs
+from lexiscope.precompute.verify import brute_lists
 from lexiscope.precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
-from lexiscope.precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
+from lexiscope.precompute.verify.brute_lists import LAST_BIT, SMALLEST_FLOAT32, Hubs, falls_in_order, same_cosine
 from lexiscope.precompute.verify.directions import directions_fault, doubtful
 from lexiscope.precompute.verify.sample_classifier import check_classifier
 from lexiscope.precompute.verify.stats import stats_fault
 from lexiscope.precompute.verify.sums import Result
 from lexiscope.precompute.weights.difference import Parameters
 
-COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
 COSINE_ERROR = 2e-6
 ROUNDED_OFF = 1e-2  # times 1e-12: the share of subtracted scores that float64 loses
 NORM_ERROR = 1e-6  # relative error of the norm of a head's matrix
@@ -41,9 +39,13 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
     The caller knows that the model is the one that the index was made from."""
     rng = np.random.default_rng(seed)
     shape, stored = model.shape, index.stored
+
+    def drawn(count: int) -> Ids:
+        return np.sort(rng.choice(count, min(sample, count), replace=False))
+
     brute = BruteForce(model, list(index.tokens))
     if index.manifest.neighbours:
-        tokens = np.sort(rng.choice(shape.d_vocab, min(sample, shape.d_vocab), replace=False))
+        tokens = drawn(shape.d_vocab)
         yield f"nearest tokens of {', '.join(map(str, tokens))}", _neighbours_fault(index, brute, tokens)
     if index.manifest.reads_best and len(index.layers) == shape.n_layers:
         yield "the lens that reads best", _best_lens_fault(index, brute)
@@ -52,27 +54,26 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
     for layer in index.layers:
         hubs = _hubs(index, layer, brute)
         for kind in stored.weight_kinds:
-            numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
+            numbers = drawn(shape.count(kind))
             error = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
             yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", error
         for part, check in CHECKS.items():
             entry = index.manifest.entries().get(piece := Piece(part, layer))
             for kind in stored.weight_kinds if entry and piece.is_known(entry.file) else ():
-                numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
+                numbers = drawn(shape.count(kind))
                 error = _checked(index, layer, check, brute, kind, numbers, part=part)
                 yield f"{piece}: {kind} {', '.join(map(str, numbers))}", error
         for matrix in stored.directions:
-            for head in rng.choice(
-                shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False
-            ).tolist():
-                numbers = np.sort(rng.choice(shape.d_head, min(sample, shape.d_head), replace=False))
+            heads = rng.choice(shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False)
+            for head in heads.tolist():
+                numbers = drawn(shape.d_head)
                 error = _checked(index, layer, directions_fault, brute, matrix, head, numbers, hubs)
                 left_out = doubtful(brute, layer, matrix, head, numbers)
                 said = f"{', '.join(map(str, numbers))}{left_out}"
                 yield f"layer {layer} directions of {matrix} head {head}: {said}", error
         for compared in stored.compared:
             count = shape.d_mlp if compared == "ff" else shape.n_heads * shape.d_head
-            numbers = np.sort(rng.choice(count, min(sample, count), replace=False))
+            numbers = drawn(count)
             error = _checked(index, layer, _similarity_fault, brute, compared, numbers)
             yield (
                 f"layer {layer} similarity of {', '.join(_named(index, compared, n) for n in numbers.tolist())}",
@@ -120,12 +121,12 @@ def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
     """Find hubs by the stored lists, which are checked themselves, if they are long enough, else by brute force; None
     if that would take too long."""
     shape, stored = index.shape, index.stored
-    if stored.k >= min(brute_coherence.DEPTH, shape.d_vocab):
-        lists = [brute_similarity.lists_that_count(index.shard(layer), stored, kind) for kind in stored.counted_kinds]
-        return brute_coherence.hubs_of_lists(lists, shape.d_vocab)
+    if stored.k >= min(brute_lists.DEPTH, shape.d_vocab):
+        lists = [brute_lists.lists_that_count(index.shard(layer), stored, kind) for kind in stored.counted_kinds]
+        return brute_lists.hubs_of_lists(lists, shape.d_vocab)
     if not stored.weight_kinds or stored.n_vectors * shape.d_vocab * shape.d_model > MOST_MULTIPLICATIONS:
         return None
-    return brute_coherence.hubs(brute, layer, stored.weight_kinds, stored.lenses)
+    return brute_lists.hubs(brute, layer, stored.weight_kinds, stored.lenses)
 
 
 def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
@@ -146,7 +147,7 @@ def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> Lexiscope
             np.abs(cosines[at, ids] - stored).max(initial=0) < COSINE_ERROR
             and np.abs(best - stored).max(initial=0) < COSINE_ERROR
         )
-        if not right or len(np.unique(ids)) < len(ids) or not _falls_in_order(stored, ids):
+        if not right or len(np.unique(ids)) < len(ids) or not falls_in_order(stored, ids):
             return _fault(index, index.manifest.neighbours.file, f"the list of tokens nearest to {token}")
     return None
 
@@ -154,38 +155,23 @@ def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> Lexiscope
 def _vectors_fault(
     index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids, hubs: Hubs | None
 ) -> str | None:
-    vectors = brute.vectors(layer, kind, numbers)
+    vectors, directions = brute.vectors(layer, kind, numbers), brute.embedding(kind, "cosine")
     for lens_at, lens in enumerate(index.stored.lenses):
         scores = vectors @ brute.embedding(kind, lens).T  # (len(numbers), d_vocab)
         for at, number in enumerate(numbers.tolist()):
             lists = index.shard(layer).vector(kind, number, lens)
-            size = float(np.abs(scores[at]).max())
-            ascending = np.sort(scores[at])
-            ends = (
-                (1, lists.top_ids, lists.top_scores, ascending[::-1], lists.coherence_top),
-                (-1, lists.bottom_ids, lists.bottom_scores, ascending, lists.coherence_bottom),
-            )
-            for end, (sign, ids, stored, best, coherence) in zip(ENDS, ends, strict=True):
-                right = _close(scores[at, ids], stored, size) and _close(best[: len(ids)], stored, size)
-                if not right or len(np.unique(ids)) < len(ids) or not _falls_in_order(sign * stored, ids):
-                    return f"{kind} {number} ({lens}, {end})"
-                if hubs is not None:
-                    first = brute_coherence.first_tokens(scores[at][None], sign)[0]
-                    exact = brute_coherence.coherence(first, hubs[lens_at], brute.embedding(kind, "cosine"))
-                    if index.stored.difference and not vectors[at].any():
-                        exact = np.nan
-                    if not np.isclose(coherence, exact, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
-                        return f"the coherence of {kind} {number} ({lens}, {end})"
+            off, left_out = 1e-12 * float(np.abs(scores[at]).max()), None if hubs is None else hubs[lens_at]
+            changed = not index.stored.difference or bool(vectors[at].any())
+            name = f"{kind} {number}"
+            if wrong := brute_lists.lists_fault(name, lens, lists, scores[at], off, left_out, directions, changed):
+                return wrong
             if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm + SMALLEST_FLOAT32:
                 return f"the norm of {kind} {number}"
     if index.stored.difference:
         stored_norms = index.shard(layer).all_base_norms(kind)[numbers]
-        off = (
-            np.abs(stored_norms - brute.norms_of_base(layer, kind, numbers))
-            > LAST_BIT * stored_norms + SMALLEST_FLOAT32
-        )
-        for wrong in np.flatnonzero(off)[:1]:
-            return f"the norm of the base's {kind} {numbers[wrong]}"
+        far = np.abs(stored_norms - brute.norms_of_base(layer, kind, numbers))
+        for at in np.flatnonzero(far > LAST_BIT * stored_norms + SMALLEST_FLOAT32)[:1]:
+            return f"the norm of the base's {kind} {numbers[at]}"
     return None
 
 
@@ -204,12 +190,12 @@ def _similarity_fault(index: Index, layer: int, brute: BruteForce, compared: str
     shuffled."""
     kinds, shape, shard = COMPARED[compared], index.shape, index.shard(layer)
     first, second = (np.array(shape.rows(kind), np.int64) for kind in kinds)  # rows of all neurons or subheads
-    shuffled = second[brute_similarity.partners(len(second))]
+    shuffled = second[brute_lists.partners(len(second))]
     parts = ("similarity", "", second), ("shuffled", "shuffled ", shuffled)
     for (part, what, other), (lens_at, lens), end in product(parts, enumerate(index.stored.lenses), ENDS):
         stored = shard.array(f"{compared}.{part}").reshape(len(first), -1, len(ENDS))[numbers, lens_at, ENDS.index(end)]
         rows = first[numbers], other[numbers]
-        low, high = brute_similarity.bounds(brute, layer, kinds, rows, lens, ENDS.index(end))
+        low, high = brute_lists.bounds(brute, layer, kinds, rows, lens, ENDS.index(end))
         for wrong in np.flatnonzero(~((low <= stored) & (stored <= high)))[:1]:
             return f"the {what}similarity of {_named(index, compared, int(numbers[wrong]))} ({lens}, {end})"
     return None
@@ -224,7 +210,7 @@ def _named(index: Index, compared: str, number: int) -> str:
 
 def _best_lens_fault(index: Index, brute: BruteForce) -> LexiscopeError | None:
     try:
-        best = brute_similarity.best_lens(index, brute.words)
+        best = brute_lists.best_lens(index, brute.words)
     except (ShardDamaged, ValueError):  # the lists cannot be read, or hold unknown tokens: other checks report that
         return None
     if index.manifest.reads_best in (None, best):
@@ -258,48 +244,51 @@ def _pairs_fault(
                 for at, token in enumerate(rows):
                     missing[at, pairs[pairs[:, 0] == token, 1]] = False
                 proper = bool(brute.allowed(preset, pairs[:, 0], pairs[:, 1]).all())
-                proper &= len(np.unique(pairs, axis=0)) == len(pairs) and _falls_in_order(
+                proper &= len(np.unique(pairs, axis=0)) == len(pairs) and falls_in_order(
                     sign * stored.scores, pairs[:, 0], pairs[:, 1]
                 )
                 if missing.any() or not proper or not _close(listed, stored.scores, size):
                     return f"{matrix} of head {head} ({lens}, {preset}, {end})"
-                readable = np.nan if unchanged else brute_coherence.readability(pairs, *directions)
+                readable = np.nan if unchanged else brute_lists.readability(pairs, *directions)
                 kept = index.shard(layer).heads.readabilities(matrix, head, lens, preset)[ENDS.index(end)]
-                if not np.isclose(kept, readable, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
+                if not same_cosine(kept, readable):
                     return f"the readability of {matrix} of head {head} ({lens}, {preset}, {end})"
                 if hubs is not None:
-                    mean = brute_coherence.pair_coherence(pairs, hubs[lens_at], *directions)
+                    mean = brute_lists.pair_coherence(pairs, hubs[lens_at], *directions)
                     mean = np.nan if unchanged else mean
-                    if not np.isclose(stored.coherence, mean, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
+                    if not same_cosine(stored.coherence, mean):
                         return f"the coherence of {matrix} of head {head} ({lens}, {preset}, {end})"
     return None
 
 
 def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
-    """Say what is wrong with the inverted lists of a token. They point at the token, or reading them fails, so it is
-    enough to count them."""
-    shard = index.shard(layer)
-    for lens_at, lens in enumerate(index.stored.lenses):
-        for end_at, end in enumerate(ENDS):
-            lists = (brute_similarity.lists_that_count(shard, index.stored, kind) for kind in index.stored.kinds)
-            n_listed = sum(int(np.count_nonzero(ids[:, lens_at, end_at] == token)) for ids in lists)
-            n_paired = 0
-            for matrix in index.stored.matrices:
-                ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
-                valid = np.arange(ids.shape[-2]) < count[..., None]  # (n_heads, P, pairs)
-                if index.stored.difference:
-                    valid &= (shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None]
-                n_paired += int(np.count_nonzero((ids == token) & valid[..., None]))
-            in_pairs = len(shard.inverted.paired(token, lens, end).rank) if index.stored.pairs else 0
-            if (len(shard.inverted.listed(token, lens, end).rank), in_pairs) != (n_listed, n_paired):
-                return f"the inverted lists of token {token} ({lens}, {end})"
+    """Say which inverted lists do not name the very places where lists hold the token, best rank first; None if all
+    do."""
+    index.tokens.raw(token)  # raises NotFound if there is no such token
+    shard, stored = index.shard(layer), index.stored
+
+    def inverted(lists: str, name: str, *at: int) -> Array:
+        first, last = shard.array(f"{lists}.offsets")[at][token : token + 2].tolist()
+        return shard.array(f"{lists}.{name}")[first:last]
+
+    lists = np.concatenate([shard.array(f"{kind}.ids") for kind in stored.kinds])  # (n_vectors, L, E, k)
+    kinds = [brute_lists.vectors_that_count(shard, stored, kind) for kind in stored.kinds]
+    for (lens_at, lens), (end_at, end) in product(enumerate(stored.lenses), enumerate(ENDS)):
+        rank, vector = np.nonzero((lists[:, lens_at, end_at] == token).T & np.concatenate(kinds))
+        expected = [("inverted", "vector", vector), ("inverted", "rank", rank)]
+        in_pairs = []  # by matrix: which entries hold the token, (n_heads, P, pairs, 2)
+        for matrix in stored.matrices:
+            ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
+            valid = np.arange(stored.pairs) < count[..., None]
+            if stored.difference:
+                valid &= (shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None]
+            in_pairs.append((ids == token) & valid[..., None])
+        if in_pairs:
+            rank, *place = np.nonzero(np.stack(in_pairs, axis=1).transpose(3, 0, 1, 2, 4))  # head, matrix, preset, side
+            expected += [("paired", "place", np.stack(place, axis=1)), ("paired", "rank", rank)]
+        if not all(np.array_equal(inverted(of, name, lens_at, end_at), right) for of, name, right in expected):
+            return f"the inverted lists of token {token} ({lens}, {end})"
     return None
-
-
-def _falls_in_order(scores: Floats, *ids: Array) -> bool:
-    """Return True if scores fall, and ids rise where scores tie."""
-    order = np.lexsort((*reversed(ids), -scores))
-    return bool((order == np.arange(len(scores))).all())
 
 
 def _close(exact: Float64, stored: Floats, size: float) -> bool:

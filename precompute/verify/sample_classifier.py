@@ -6,16 +6,12 @@ import numpy as np
 
 from lexiscope.precompute.errors import LexiscopeError, ShardDamaged
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.shape import ENDS
-from lexiscope.precompute.verify import brute_coherence
 from lexiscope.precompute.verify.brute_force import BruteForce, Float64
-from lexiscope.precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
+from lexiscope.precompute.verify.brute_lists import LAST_BIT, SMALLEST_FLOAT32, lists_fault
 from lexiscope.precompute.verify.sums import Result
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.classifier_head import TENSORS
 from lexiscope.precompute.weights.difference import Difference, Parameters
-
-COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
 
 
 def check_classifier(
@@ -51,18 +47,10 @@ def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number
     for lens in index.stored.lenses:
         lists = stored.vector(kind, number, lens)
         scores: Float64 = brute.embedding("ff_key", lens) @ exact  # (d_vocab,)
-        size = float(np.abs(scores).max())
-        coherences = lists.coherence_top, lists.coherence_bottom
-        for end, sign, ids, kept, mean in zip(ENDS, (1, -1), lists.ids, lists.scores, coherences, strict=True):
-            best = sign * np.sort(-sign * scores)[: len(ids)] * -1
-            far = np.maximum(np.abs(scores[ids] - kept), np.abs(best - kept))
-            if (far > LAST_BIT * np.abs(kept) + 1e-12 * size + SMALLEST_FLOAT32).any() or len({*ids}) < len(ids):
-                return f"{kind} {number} ({lens}, {end})"
-            first = brute_coherence.first_tokens(scores[None], sign)[0]
-            no_hubs = np.zeros(len(scores), np.bool_)
-            right = brute_coherence.coherence(first, no_hubs, brute.embedding("ff_key", "cosine"))
-            if not np.isclose(mean, right if exact.any() else np.nan, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
-                return f"the coherence of {kind} {number} ({lens}, {end})"
+        off, no_hubs = 1e-12 * float(np.abs(scores).max()), np.zeros(len(scores), np.bool_)
+        directions, name = brute.embedding("ff_key", "cosine"), f"{kind} {number}"
+        if wrong := lists_fault(name, lens, lists, scores, off, no_hubs, directions, bool(exact.any())):
+            return wrong
         if not _near(float(np.linalg.norm(exact)), lists.norm):
             return f"the norm of {kind} {number}"
     return None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lexiscope.precompute.errors import BadWeights
-from lexiscope.precompute.index.manifest_entries import EmbeddingChange
+from lexiscope.precompute.index.manifest import EmbeddingChange
 from lexiscope.precompute.index.tokens import token_bytes
 from lexiscope.precompute.rebuild_command import difference_name
 from lexiscope.precompute.shape import DIRECTION_KINDS, Shape

@@ -1,6 +1,5 @@
 """Folders that are filled once and then only read: written beside, flushed, renamed, by one process at a time."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from lexiscope.precompute.errors import DiskFull
-from lexiscope.precompute.files import FULL
+from lexiscope.precompute.files import FULL, flush
 
 
 def make_folder_once(target: Path, fill: Callable[[Path], None]) -> Path:
@@ -37,20 +36,12 @@ def _make(target: Path, fill: Callable[[Path], None]) -> Path:
         fill(folder)
         folder.chmod(0o755)  # mkdtemp makes it private; a server may run as another user
         for path in (*folder.iterdir(), folder):
-            _flush(path)
+            flush(path)
         folder.rename(target)
-        _flush(target.parent)
+        flush(target.parent)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return target
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def raise_if_disk_full(error: BaseException, folder: Path) -> None:

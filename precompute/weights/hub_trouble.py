@@ -1,5 +1,5 @@
 """Tell what an exception of the Hub's client means. The message for the user is made by the module that asked the Hub:
-hub.py for a model, travel/hub_errors.py for a repository of an index."""
+hub.py for a model, travel/on_hub.py for a repository of an index."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,1 +1,1 @@
-"""Read what a file of lists holds, array by array; other modules use `shard_reader.Shard`."""
+"""Read what a file of lists holds, array by array; other modules use `shard.Shard`."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.errors import IndexFault
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR
@@ -27,7 +27,7 @@ def hubs_of_lists(shards: Sequence[Shard], stored: Stored, lens: str) -> frozens
     counts, n_lists = np.zeros(stored.shape.d_vocab, np.int64), 0
     for shard in shards:
         try:
-            in_layer: Counts = np.sum([shard.inverted.lists_of_tokens(lens, end) for end in ENDS], axis=0)
+            in_layer: Counts = np.sum([shard.lists_of_tokens(lens, end) for end in ENDS], axis=0)
         except IndexFault:
             continue
         counts += in_layer
@@ -56,7 +56,7 @@ def _readable_share(shards: Sequence[Shard], stored: Stored, lens: str, words: N
     n_readable = n_tokens = 0
     for shard in shards:
         try:
-            counts = shard.inverted.lists_by_first_tokens(lens, FIRST_TOKENS)
+            counts = shard.lists_by_first_tokens(lens, FIRST_TOKENS)
         except IndexFault:
             continue
         n_readable += int(counts[readable].sum())

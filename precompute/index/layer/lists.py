@@ -1,4 +1,4 @@
-"""Declare what a layer's file gives to readers: lists of a vector, of a head's pairs, and where a token is listed."""
+"""Declare what a layer's file gives to readers: lists of a vector and of a head's pairs."""
 
 from dataclasses import dataclass
 
@@ -59,26 +59,3 @@ class Pairs:
     ids: Array  # (n, 2): from, to
     scores: Floats  # (n,)
     coherence: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Listed:
-    """The vectors that list a token, best rank first; `kind` is an index into Stored.kinds."""
-
-    kind: Array
-    index: Array
-    rank: Array
-    score: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Paired:
-    """The head pairs that hold a token, best rank first; `matrix` and `preset` are indexes into MATRICES and PRESETS,
-    `side` is 0 if the token is `from` and 1 if it is `to`."""
-
-    matrix: Array
-    head: Array
-    side: Array
-    preset: Array
-    rank: Array
-    score: Floats

@@ -9,13 +9,12 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup.layers import DamagedLayer, Layers
 from lexiscope.precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
 from lexiscope.precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
-from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import MATRICES, PRESETS
 
 T = TypeVar("T")
 
-EVERYTHING, NOTHING = slice(0, None), slice(0, 0)  # parts of the entries that were found
+EVERYTHING = slice(0, None)  # the part of what was found that is read, unless a caller wants less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,26 +86,35 @@ def look_up_words(
     return WordsLookup(vectors, pairs, missing)
 
 
+def look_up_in_layer(
+    index: Index, layer: int, token: int, lens: str, kinds: Collection[str]
+) -> dict[tuple[str, str], VectorListings]:
+    """Find the vectors of one layer that list a token, by kind and end; raise ShardDamaged if the inverted lists of the
+    layer cannot be right."""
+    index.tokens.raw(token)  # raises NotFound if there is no such token
+    shard, lens_at = index.shard(layer), position("lens", lens, index.stored.lenses)
+    try:
+        return vector_listings(Layers({layer: shard}, index.stored), token, lens_at, kinds, EVERYTHING)
+    except DamagedLayer:
+        raise shard.damage(f"its inverted lists of token {token} point at what is not there") from None
+
+
 def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int, ...]]:
     """Return what `look` finds in the layers that are ready and whole, and the numbers of the other layers.
 
     If a layer turns out to be damaged, or its file disappears meanwhile, it is left out and the rest is searched
     again."""
-    shards: dict[int, Shard] = {}
-    for layer in index.layers:
-        if _is_readable(index, layer):
-            shards[layer] = index.shard(layer)
+    shards = {shard.layer: shard for shard in index.usable_shards()}
     while True:
         try:
             result = look(Layers(shards, index.stored))
         except DamagedLayer as damaged:
             del shards[damaged.layer]
         except IndexFault:
-            gone = [layer for layer in shards if not _is_readable(index, layer)]
-            if not gone:
+            usable = {shard.layer for shard in index.usable_shards()}
+            if shards.keys() <= usable:
                 raise
-            for layer in gone:
-                del shards[layer]
+            shards = {layer: shard for layer, shard in shards.items() if layer in usable}
         else:
             return result, tuple(layer for layer in range(index.shape.n_layers) if layer not in shards)
 
@@ -115,11 +123,3 @@ def _stored(index: Index, kinds: Collection[str], matrices: Collection[str]) -> 
     """Return those of the kinds and matrices that the index has."""
     stored = index.stored
     return [kind for kind in kinds if kind in stored.kinds], [name for name in matrices if name in stored.matrices]
-
-
-def _is_readable(index: Index, layer: int) -> bool:
-    try:
-        index.shard(layer)
-    except IndexFault:
-        return False
-    return True

@@ -1,13 +1,11 @@
-"""Find the head pairs that hold a token, or the words of a search, over all layers at once, best rank first.
-Shard.paired does the same for one layer, and says what is wrong with a damaged one."""
+"""Find the head pairs that hold a token, or the words of a search, over all layers at once, best rank first."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lexiscope.precompute.index.lookup.layers import Layers, check, read_entries, token_slices
-from lexiscope.precompute.index.lookup.ranking import rank_parts
+from lexiscope.precompute.index.lookup.layers import Layers, check, rank_parts, read_entries, token_slices
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 

@@ -1,5 +1,4 @@
-"""Find the vectors that list a token, or a token of every word, over all layers at once, best rank first. Shard.listed
-does the same for one layer, and says what is wrong with a damaged one."""
+"""Find the vectors that list a token, or a token of every word, over all layers at once, best rank first."""
 
 import itertools
 from collections.abc import Collection, Sequence
@@ -8,8 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from lexiscope.precompute.index.lookup.layers import Layers, check, read_entries, token_slices
-from lexiscope.precompute.index.lookup.ranking import rank_parts
+from lexiscope.precompute.index.lookup.layers import Layers, check, rank_parts, read_entries, token_slices
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS

@@ -15,7 +15,7 @@ from lexiscope.app.commands.cli import make_parser
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from lexiscope.precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.index.origin import DEMO_NAME
 from tests.app.commands.conftest import Refused, Run
 from tests.support.builds import SMALL, command, contents, copy, quick_build, small_gpt2
 from tests.support.models import tiny_llama

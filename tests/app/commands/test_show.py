@@ -21,7 +21,7 @@ from lexiscope.app.terminal import isolated, print_models, print_seeds, print_vi
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST
-from lexiscope.precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.index.origin import DEMO_NAME
 from lexiscope.precompute.live.seed_ranking import Ranked, Seed
 from lexiscope.precompute.plain_text import file_size
 from tests.app.commands.conftest import Refused, Run

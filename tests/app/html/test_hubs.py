@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lexiscope.app.html import hubs
-from lexiscope.precompute.index.manifest_entries import Minus
+from lexiscope.precompute.index.manifest import Minus
 from tests.support.crowded import BYTE, DOG, make
 
 BASE = Minus(tuned="tiny", model="base", source="base", revision="", weights_sha256="0" * 64)

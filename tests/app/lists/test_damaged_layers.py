@@ -11,7 +11,7 @@ from lexiscope.precompute.errors import ShardDamaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup import layers as lookup_layers
 from tests.support.lists import all_listings
-from tests.support.synthetic import D_VOCAB, GPT2, make_manifest, rewrite_shard, shard_arrays, write_index
+from tests.support.synthetic import D_VOCAB, GPT2, K, make_manifest, rewrite_shard, shard_arrays, write_index
 from tests.support.views import head_view, layer_view, model_view, search_view, token_view
 
 pytestmark = pytest.mark.slow
@@ -42,6 +42,22 @@ def test_a_layer(damaged: Damage, array: str, value: float) -> None:
     with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is damaged"):
         layer_view(index, 1)
     assert layer_view(index, 0).total == GPT2.d_mlp
+
+
+@pytest.mark.parametrize(("array", "at", "value"), [
+    ("inverted.offsets", (0, 0, 5), 2**32 - 1), ("inverted.offsets", (0, 0, 200), 0), ("inverted.vector", ..., 65535),
+    ("inverted.vector", 0, 0), ("inverted.rank", ..., K), ("inverted.rank", 5, 255),
+])  # fmt: skip
+def test_a_layer_and_a_token(damaged: Damage, array: str, at: Any, value: int) -> None:
+    index, errors = damaged(array, value, at), []
+    for token in range(D_VOCAB):
+        try:
+            layer_view(index, 1, token=token)
+        except ShardDamaged as error:
+            errors.append(str(error))
+    assert errors
+    assert all("point at what is not there" in error for error in errors)
+    assert layer_view(index, 0, token=0).layer == 0
 
 
 def test_a_head(damaged: Damage) -> None:

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from lexiscope.app.urls import FORMATS, format_address
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import look_up_in_layer
 from lexiscope.precompute.shape import LENSES
 from tests.support.site import visit
 from tests.support.synthetic import LLAMA, WORDS, make_manifest, raw_tokens, write_index
@@ -157,7 +158,7 @@ def test_the_same_lists_as_in_a_whole_index(data: Path, visitor: TestClient) -> 
     index = Index.open(data / "values")
     shard = index.shard(1)
     for token in (0, DOG, 200):
-        listed = [shard.inverted.listed(token, lens, "top") for lens in LENSES]
+        listed = [look_up_in_layer(index, 1, token, lens, ["ff_value"])["ff_value", "top"] for lens in LENSES]
         roles = [visitor.get(f"/values/token/{token}.json?lens={lens}").json()["roles"] for lens in LENSES]
         tops = [next(role for role in of_lens if role["end"] == "top") for of_lens in roles]
         for found, top in zip(listed, tops, strict=True):

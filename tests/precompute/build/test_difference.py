@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import look_up_token
 from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from lexiscope.precompute.project.embedding import Embedding
@@ -144,11 +145,11 @@ def test_what_did_not_change(difference_data: Path) -> None:
         pairs = shard.heads.pairs(matrix, UNCHANGED_HEAD, "dot", "all", "bottom")
         assert pairs.ids.tolist() == [[0, at] for at in range(index.stored.pairs)]
         assert np.isnan(pairs.coherence)
-    for token, end in product(range(k), ENDS):
-        listed, paired = shard.inverted.listed(token, "dot", end), shard.inverted.paired(token, "dot", end)
-        ff = [*zip(listed.kind.tolist(), listed.index.tolist(), strict=True)]
-        assert not {(kind, neuron) for kind in (0, 1) for neuron in UNCHANGED_NEURONS}.intersection(ff)
-        assert UNCHANGED_HEAD not in paired.head
+    for token in range(k):
+        found = look_up_token(index, token, "dot", "all", ("ff_key", "ff_value"))
+        for listed in found.vectors.values():
+            assert not {*UNCHANGED_NEURONS}.intersection(listed.index[listed.layer == 1].tolist())
+        assert UNCHANGED_HEAD not in found.pairs.head[found.pairs.layer == 1]
 
 
 def test_an_unchanged_layer(difference_data: Path) -> None:
@@ -160,7 +161,7 @@ def test_an_unchanged_layer(difference_data: Path) -> None:
         assert (shard.all_base_norms(kind) > 0).all()
     for matrix in MATRICES:
         assert not shard.heads.all_singular(matrix).any()
-    assert shard.inverted.lists_of_tokens("dot", "top").sum() == len(shard.inverted.paired(0, "dot", "top").rank) == 0
+    assert shard.lists_of_tokens("dot", "top").sum() == len(shard.array("paired.rank")) == 0
 
 
 def test_brute_force_finds_nothing_wrong(difference_data: Path) -> None:

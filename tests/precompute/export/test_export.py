@@ -21,8 +21,7 @@ from rich.console import Console
 from lexiscope.app.commands.cli import main
 from lexiscope.precompute.errors import BuildError, NotFound, ShardDamaged
 from lexiscope.precompute.export import job
-from lexiscope.precompute.export.entries import Entries
-from lexiscope.precompute.export.job import ExportOptions, ExportProgress, export
+from lexiscope.precompute.export.job import Entries, ExportOptions, ExportProgress, export
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 from tests.support.differences import DIFFERENCE

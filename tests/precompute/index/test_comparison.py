@@ -13,7 +13,7 @@ from lexiscope.precompute.errors import IndexMissing, ManifestDamaged, NewerForm
 from lexiscope.precompute.files import write_beside
 from lexiscope.precompute.index.comparison import Comparison, comparison_folders
 from lexiscope.precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file, comparison_folder
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import FileEntry
 from lexiscope.precompute.index.stitching import STITCHING
 from lexiscope.precompute.index.tensor_file import Array, write_tensors
 from lexiscope.precompute.rebuild_command import COMPARISON

@@ -50,7 +50,7 @@ NEURON, SUBHEAD, VO, QK, HEAD = (
     ("vo.ids", 4, bytes(12), VO, "vo of head 0 (dot, all, top) lists the pair [0, 0] twice"),
     ("qk.ids", 1, b"\xff\xff", QK, "qk of head 0 (dot, all, top) lists token 65535"),
     ("vo.count", 1, b"\xff\xff\xff\xff", VO, "vo of head 0 claims 4294967295 pairs"),
-    ("inverted.offsets", 11, b"\xff\xff\xff\xff", "/tiny/layer/1?token=10", "inverted.offsets of token 10 are"),
+    ("inverted.offsets", 11, b"\xff\xff\xff\xff", "/tiny/layer/1?token=10", "its inverted lists of token 10 point"),
 ])  # fmt: skip
 def test_every_format_says_what_is_damaged(
     data: Path, caplog: pytest.LogCaptureFixture, name: str, place: int, spoilt: bytes, page: str, said: str

@@ -10,7 +10,7 @@ from lexiscope.precompute.index.data_folder import list_models, open_model
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST
-from lexiscope.precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.index.origin import DEMO_NAME
 from tests.support.synthetic import make_manifest, write_index
 
 

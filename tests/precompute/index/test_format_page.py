@@ -22,16 +22,24 @@ from lexiscope.precompute.index.label_address import KINDS, parse_label_address
 from lexiscope.precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
 from lexiscope.precompute.index.layer import hubs
 from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest import IDENTITY, MANIFEST, OPTIONAL, TOKENIZER, Manifest
-from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry, Minus
+from lexiscope.precompute.index.manifest import (
+    IDENTITY,
+    MANIFEST,
+    OPTIONAL,
+    TOKENIZER,
+    ClassifierEntry,
+    FileEntry,
+    Manifest,
+    Minus,
+)
 from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
 from lexiscope.precompute.lab import coverage, inverse, similarity
 from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
 from lexiscope.precompute.project import coherence, readability
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PART_NAMES, PRESETS, SIDES, Shape
-from lexiscope.precompute.travel.pulled_record import PULLED, PulledRecord
-from lexiscope.precompute.verify import brute_coherence, brute_similarity
+from lexiscope.precompute.travel.pull import PULLED, PulledRecord
+from lexiscope.precompute.verify import brute_lists
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
 PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")
@@ -92,14 +100,14 @@ def test_similarity_and_coherence() -> None:
     assert f"first {coherence.FIRST_TOKENS} tokens that are not hubs" in text
     assert f"more than {HUB_FACTOR} times as many" in text
     assert f"{HUB_FACTOR} × {coherence.DEPTH} / d_vocab" in text
-    assert brute_similarity.SIMILARITY_K == brute_coherence.DEPTH == coherence.DEPTH
+    assert brute_lists.SIMILARITY_K == brute_lists.DEPTH == coherence.DEPTH
     assert f"among the first {hubs.FIRST_TOKENS} tokens" in " ".join(section("Manifest").split())
-    assert brute_similarity.READ_FIRST == hubs.FIRST_TOKENS
-    assert brute_coherence.FIRST_TOKENS == coherence.FIRST_TOKENS
+    assert brute_lists.READ_FIRST == hubs.FIRST_TOKENS
+    assert brute_lists.FIRST_TOKENS == coherence.FIRST_TOKENS
     assert f"first {readability.FIRST_PAIRS} pairs of a list" in text
     assert f"over the {readability.LIKE_IT} other pairs" in text
-    assert (brute_coherence.FIRST_PAIRS, brute_coherence.LIKE_IT) == (readability.FIRST_PAIRS, readability.LIKE_IT)
-    assert brute_coherence.HUB_FACTOR == brute_similarity.HUB_FACTOR == HUB_FACTOR
+    assert (brute_lists.FIRST_PAIRS, brute_lists.LIKE_IT) == (readability.FIRST_PAIRS, readability.LIKE_IT)
+    assert brute_lists.HUB_FACTOR == HUB_FACTOR
 
 
 def test_container() -> None:

@@ -60,9 +60,6 @@ def folder(half_built: Path, tmp_path: Path) -> Path:
     (lambda shard: shard.heads.pairs("vo", -1, "dot", "all", "top"), "head -1"),
     (lambda shard: shard.heads.pairs("vo", 0, "dot", "some", "top"), "preset 'some': there are all, distinct, words"),
     (lambda shard: shard.heads.pairs("vo", 0, "dot", "all", "left"), "end 'left': there are top, bottom"),
-    (lambda shard: shard.inverted.listed(D_VOCAB, "dot", "top"),
-     f"token {D_VOCAB}: layer 1 has token 0 to {D_VOCAB - 1}"),
-    (lambda shard: shard.inverted.paired(-1, "dot", "top"), "token -1"),
 ])  # fmt: skip
 def test_what_does_not_exist_says_what_does(folder: Path, read: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(NotFound, match=said):
@@ -226,14 +223,8 @@ def read_subhead(shard: Any) -> None:
     shard.subhead_similarity("qk", 1, 2, "dot")
 
 
-def read_listed(shard: Any) -> None:
-    for token in range(D_VOCAB):
-        shard.inverted.listed(token, "dot", "top")
-
-
-def read_paired(shard: Any) -> None:
-    for token in range(D_VOCAB):
-        shard.inverted.paired(token, "dot", "top")
+def read_nothing(shard: Any) -> None:
+    pass
 
 
 @pytest.mark.parametrize(("change", "read", "said"), [
@@ -254,26 +245,13 @@ def read_paired(shard: Any) -> None:
     (spoil("vo.scores", np.nan), read_pairs, "no number"),
     (spoil("vo.count", PAIRS + 1), read_pairs, f"claims {PAIRS + 1} pairs in a list of {PAIRS}"),
     (spoil("vo.count", 2**32 - 1), read_pairs, "claims 4294967295 pairs"),
-    (spoil("inverted.offsets", 2**32 - 1), read_listed, "inverted.offsets do not fit"),
-    (spoil("inverted.offsets", 2**32 - 1, (0, 0, 5)), read_listed, "inverted.offsets of token 4 are .* to 4294"),
-    (spoil("inverted.offsets", 3, (0, 0, 0)), read_listed, "inverted.offsets do not fit"),
-    (spoil("inverted.offsets", 3, (0, 1, 0)), read_listed, "inverted.offsets do not fit"),
-    (spoil("inverted.offsets", 0, (0, 0, 200)), read_listed, "inverted.offsets of token"),
-    (spoil("inverted.offsets", 2**31, (0, 0, -1)), read_listed, "inverted.offsets do not fit"),
-    (spoil("paired.offsets", 0, (1, 1, -1)), read_paired, "paired.offsets do not fit"),
+    (spoil("inverted.offsets", 2**32 - 1), read_nothing, "inverted.offsets do not fit"),
+    (spoil("inverted.offsets", 3, (0, 0, 0)), read_nothing, "inverted.offsets do not fit"),
+    (spoil("inverted.offsets", 3, (0, 1, 0)), read_nothing, "inverted.offsets do not fit"),
+    (spoil("inverted.offsets", 2**31, (0, 0, -1)), read_nothing, "inverted.offsets do not fit"),
+    (spoil("paired.offsets", 0, (1, 1, -1)), read_nothing, "paired.offsets do not fit"),
     (spoil("w_v.ids", 7), read_vector, r"w_v 2 \(dot, top\) lists token 7 twice"),
     (spoil("vo.ids", 0), read_pairs, r"vo of head 0 \(dot, all, top\) lists the pair \[0, 0\] twice"),
-    (spoil("inverted.vector", 65535), read_listed, "points at no list"),
-    (spoil("inverted.vector", 0, 0), read_listed, "points at another token"),
-    (spoil("inverted.rank", K), read_listed, "points outside the lists"),
-    (spoil("inverted.rank", 255, 5), read_listed, "points outside the lists"),
-    (spoil("paired.offsets", 2**32 - 1, (0, 0, 1)), read_paired, "paired.offsets of token"),
-    (spoil("paired.place", 9, (0, 0)), read_paired, "points outside the lists"),
-    (spoil("paired.place", 9, (0, 1)), read_paired, "point at no list"),
-    (spoil("paired.place", 9, (0, 2)), read_paired, "points outside the lists"),
-    (spoil("paired.place", 9, (0, 3)), read_paired, "points outside the lists"),
-    (spoil("paired.rank", PAIRS, 0), read_paired, "points outside the lists"),
-    (spoil("vo.count", 0), read_paired, "points behind the pairs"),
 ])  # fmt: skip
 def test_impossible_values_are_damage_and_never_another_token(
     folder: Path, change: Callable[[dict[str, NDArray[Any]]], None], read: Callable[[Any], None], said: str

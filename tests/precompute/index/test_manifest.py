@@ -24,8 +24,7 @@ from lexiscope.precompute.errors import (
 from lexiscope.precompute.files import stamp_of
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest import MANIFEST, Manifest, has_manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry, Minus
+from lexiscope.precompute.index.manifest import MANIFEST, FileEntry, Manifest, Minus, has_manifest
 from lexiscope.precompute.index.not_stored import check_kinds
 from lexiscope.precompute.shape import Shape
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index

@@ -11,6 +11,7 @@ import pytest
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
+from lexiscope.precompute.index.lookup import look_up_in_layer
 from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 from tests.support.synthetic import (
     D_VOCAB,
@@ -82,35 +83,17 @@ def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:
 def test_a_token_finds_every_list_that_holds_it(built: Index) -> None:
     shard, shape = built.shard(2), built.shape
     for lens in LENSES:
-        for end in ENDS:
-            expected: dict[int, list[tuple[int, int, int, float]]] = {token: [] for token in range(D_VOCAB)}
-            for number, kind in enumerate(shape.kinds):
-                for row in range(shape.count(kind)):
-                    lists = shard.vector(kind, row, lens)
-                    ids = lists.top_ids if end == "top" else lists.bottom_ids
-                    scores = lists.top_scores if end == "top" else lists.bottom_scores
-                    for rank, (token, score) in enumerate(zip(ids.tolist(), scores.tolist(), strict=True)):
-                        expected[token].append((rank, number, row, score))
-            for token, places in expected.items():
-                found = shard.inverted.listed(token, lens, end)
-                columns = (found.rank, found.kind, found.index, found.score)
-                assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
-
-
-def test_a_token_finds_every_pair_that_holds_it(built: Index) -> None:
-    shard = built.shard(0)
-    for lens in LENSES:
-        for end in ENDS:
-            expected: dict[int, list[tuple[int, int, int, int, int, float]]] = {token: [] for token in range(D_VOCAB)}
-            for head, matrix, preset in np.ndindex(built.shape.n_heads, 2, 3):
-                pairs = shard.heads.pairs(MATRICES[matrix], head, lens, PRESETS[preset], end)
-                for rank, (ids, score) in enumerate(zip(pairs.ids.tolist(), pairs.scores.tolist(), strict=True)):
-                    for side, token in enumerate(ids):
-                        expected[token].append((rank, head, matrix, preset, side, score))
-            for token, places in expected.items():
-                found = shard.inverted.paired(token, lens, end)
-                columns = (found.rank, found.head, found.matrix, found.preset, found.side, found.score)
-                assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
+        expected: dict[tuple[int, str, str], list[tuple[int, int, float]]] = {}
+        for kind in shape.kinds:
+            for row in range(shape.count(kind)):
+                lists = shard.vector(kind, row, lens)
+                for end, ids, scores in zip(ENDS, lists.ids.tolist(), lists.scores.tolist(), strict=True):
+                    for rank, (token, score) in enumerate(zip(ids, scores, strict=True)):
+                        expected.setdefault((token, kind, end), []).append((rank, row, score))
+        for token in range(D_VOCAB):
+            for (kind, end), found in look_up_in_layer(built, 2, token, lens, shape.kinds).items():
+                places = zip(found.rank.tolist(), found.index.tolist(), found.score.tolist(), strict=True)
+                assert sorted(places) == sorted(expected.get((token, kind, end), []))
 
 
 def test_the_vocabulary(built: Index) -> None:
@@ -145,4 +128,4 @@ def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
     lists = index.shard(0).vector("ff_key", 0, "dot")
     assert lists.top_ids.dtype == np.uint32
     token = int(lists.top_ids[1])
-    assert 1 in index.shard(0).inverted.listed(token, "dot", "top").rank
+    assert 1 in look_up_in_layer(index, 0, token, "dot", ["ff_key"])["ff_key", "top"].rank

@@ -8,7 +8,7 @@ import pytest
 
 from lexiscope.app.commands.cli import main
 from lexiscope.precompute.build.lock import LOCK
-from lexiscope.precompute.travel.pulled_record import PULLED
+from lexiscope.precompute.travel.pull import PULLED
 from tests.support.dataset_hub import TOKEN, DatasetHub, logged_in
 from tests.support.static_server import StaticServer
 from tests.support.synthetic import make_manifest, write_index

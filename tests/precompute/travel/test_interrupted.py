@@ -28,8 +28,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST, Manifest
 from lexiscope.precompute.travel import on_web
 from lexiscope.precompute.travel.on_web import IndexOnWeb
-from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull
-from lexiscope.precompute.travel.pulled_record import PulledRecord
+from lexiscope.precompute.travel.pull import PulledRecord, PullOptions, PullProgress, pull
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
 from tests.precompute.weights.hub_server import serving_at
 from tests.support.builds import command, forks, quick_build
@@ -163,11 +162,8 @@ def test_a_build_goes_on_with_a_pull_and_a_pull_with_a_build(
 
 
 def quietly(address: str, data: Path) -> None:
-    published = IndexOnWeb(address)
-    try:
-        pull(published, address, data, PullOptions(), PullProgress(Console(file=io.StringIO())), is_reserved)
-    finally:
-        published.close()
+    progress = PullProgress(Console(file=io.StringIO()))
+    pull(IndexOnWeb(address), address, data, PullOptions(), progress, is_reserved)
 
 
 @pytest.mark.parametrize(("name", "n_bytes"), [(SHARD, 20_000), ("layer-1.safetensors", 1), ("layer-2.safetensors", 0)])

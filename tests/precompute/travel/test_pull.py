@@ -23,8 +23,7 @@ from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from lexiscope.precompute.travel.in_folder import IndexInFolder
 from lexiscope.precompute.travel.published import open_published
-from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull
-from lexiscope.precompute.travel.pulled_record import PULLED
+from lexiscope.precompute.travel.pull import PULLED, PullOptions, PullProgress, pull
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
 from tests.support.builds import faults
 from tests.support.dataset_hub import DatasetHub
@@ -84,7 +83,6 @@ def test_the_bar_moves_with_the_bytes(
     published = open_published({"hub": REPOSITORY, "web": web[1], "folder": str(tiny)}[where])
     shares: list[float] = []
     arrived = published.fetch(Manifest.load(tiny).shards[2], tmp_path, shares.append)
-    published.close()
     assert arrived.read_bytes() == (tiny / SHARD).read_bytes()
     assert sum(shares) == pytest.approx(1)
 

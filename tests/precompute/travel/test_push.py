@@ -12,8 +12,7 @@ import pytest
 from huggingface_hub import constants
 
 from lexiscope.precompute.index.lab_record import LAB, LabRecord
-from lexiscope.precompute.index.manifest import MANIFEST, Manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest import MANIFEST, FileEntry, Manifest
 from lexiscope.precompute.travel import push as push_job
 from lexiscope.precompute.travel.card import BEGIN, END
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
