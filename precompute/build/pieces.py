@@ -19,7 +19,7 @@ from lexiscope.precompute.build.layer import (
     of_lenses,
 )
 from lexiscope.precompute.build.unchanged import with_unchanged
-from lexiscope.precompute.index.layout import Piece, number_dtype
+from lexiscope.precompute.index.layout import Piece, number_dtype, stats_layout
 from lexiscope.precompute.index.tokens import pack
 from lexiscope.precompute.project.coherence import DEPTH, coherence
 from lexiscope.precompute.project.nearest_tokens import nearest_tokens
@@ -42,8 +42,7 @@ def make_task(
     parts, layer = [piece.part for piece in task], task[0].layer
     if layer is not None and "lists" in parts and "stats" in parts:
         arrays = make_layer(context, layer, step, measured, stats=True)
-        of_stats = {name for kind in context.stored.kinds for name in (f"{kind}.moments", f"{kind}.z")}
-        stats = {name: arrays.pop(name) for name in of_stats}
+        stats = {name: arrays.pop(name) for name in stats_layout(context.stored)}
         return {Piece("lists", layer): arrays, Piece("stats", layer): stats}
     return {piece: MAKERS[piece.part](context, piece.layer, step, measured) for piece in task}
 

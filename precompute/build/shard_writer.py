@@ -16,7 +16,7 @@ def write_piece(folder: Path, manifest: Manifest, piece: Piece, arrays: Mapping[
     path = folder / piece.file(manifest.generation)
     kind_of_entry = ClassifierEntry if piece.part == "classifier" else FileEntry
     entry = kind_of_entry(file=path.name, bytes=1, sha256="0" * 64, **about)
-    layout = layout_of(manifest.with_entry(piece, entry), piece)
+    layout = layout_of(manifest.with_entry(piece, entry), piece, path.name)
     described = {name: (array.dtype, array.shape) for name, array in arrays.items()}
     unknown = (f"its array {name} is unknown" for name in sorted(arrays.keys() - layout.keys()))
     for error in (*unknown, *misfits(described, layout)):

@@ -172,15 +172,22 @@ class Index:
             self._parts[piece] = open_listed(self.folder, self.manifest, piece)
         return self._parts[piece]
 
-    def moments(self, layer: int, kind: str, row: int, lens: str) -> Moments | None:
-        """Return how the scores of a vector spread over all tokens; None if the part `stats` of its layer is missing or
-        cannot be used: pages do without, and `verify` names the error."""
-        at = row, position("lens", lens, self.stored.lenses)
+    def stats(self, layer: int, array: str, *at: int) -> Array | None:
+        """Return what an array of the part `stats` has at these places. Return None if the part is missing, older than
+        the array, or cannot be used: pages do without, and `verify` names the error."""
         try:
             file = self.part("stats", layer)
-            numbers = [*file.block(f"{kind}.moments", *at).tolist(), float(file.block(f"{kind}.z", *at)[0])]
+            return file.block(array, *at) if array in file.tensors else None
         except (NotStored, IndexFault):
             return None
+
+    def moments(self, layer: int, kind: str, row: int, lens: str) -> Moments | None:
+        """Return how the scores of a vector spread over all tokens; None if the index does not have that."""
+        at = row, position("lens", lens, self.stored.lenses)
+        moments, z = self.stats(layer, f"{kind}.moments", *at), self.stats(layer, f"{kind}.z", *at)
+        if moments is None or z is None:
+            return None
+        numbers = [*moments.tolist(), float(z[0])]
         mean, sd, skew, kurtosis, z = (number if math.isfinite(number) else None for number in numbers)
         return Moments(mean=mean, sd=sd, skew=skew, kurtosis=kurtosis, z=z)
 

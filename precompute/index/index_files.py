@@ -102,8 +102,9 @@ def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
     return known if PARTS[piece.part].version is None else known | {"part": piece.part}
 
 
-def layout_of(manifest: Manifest, piece: Piece) -> Layout:
-    """Return the arrays of a piece; those of a classification head depend on its entry in the manifest."""
+def layout_of(manifest: Manifest, piece: Piece, file: str) -> Layout:
+    """Return the arrays of a piece in a file of this name, which tells the version; those of a classification head
+    depend on its entry in the manifest."""
     match piece.part:
         case "vocabulary":
             return vocabulary_layout(manifest.shape)
@@ -113,7 +114,7 @@ def layout_of(manifest: Manifest, piece: Piece) -> Layout:
             head = manifest.classifier
             return classifier_layout(manifest.stored, head.counts, head.subtracted) if head else {}
         case "stats":
-            return stats_layout(manifest.stored)
+            return stats_layout(manifest.stored, piece.version_in(file))
         case _:
             return shard_layout(manifest.stored)
 
@@ -121,6 +122,8 @@ def layout_of(manifest: Manifest, piece: Piece) -> Layout:
 def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
     """Open a file; raise ShardDamaged unless it is this piece of this build."""
     file, expected = TensorFile(path), metadata(manifest, piece)
+    entry = manifest.entries().get(piece)
+    name = entry.file if entry else path.name  # a file that has just arrived has another name than its entry says
     said = {name: file.metadata[name] for name in KNOWN_METADATA if name in file.metadata}
     if said != expected:
         layer = said.get("layer")
@@ -128,7 +131,7 @@ def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
             raise damaged(path, f"is layer {layer}, not layer {expected['layer']}")
         raise damaged(path, f"belongs to another build: {said!a} instead of {expected}")
     arrays = {name: (tensor.dtype, tensor.shape) for name, tensor in file.tensors.items()}
-    for error in misfits(arrays, layout_of(manifest, piece)):
+    for error in misfits(arrays, layout_of(manifest, piece, name)):
         raise damaged(path, f"does not fit the manifest: {error}")
     if piece.part == "lists":
         _check_bounds(file, manifest.stored)

@@ -70,9 +70,12 @@ NEIGHBOURS = {
     "neighbours.ids": ("id", "d_vocab, nearest"),
     "neighbours.scores": ("float32", "d_vocab, nearest"),
 }
+# The arrays that each version of the part `stats` has more than the version before it: a new number is a new version.
 PER_KIND_OF_STATS = {
-    "{kind}.moments": ("float32", "n, L, 4"),
-    "{kind}.z": ("float32", "n, L, E"),
+    1: {
+        "{kind}.moments": ("float32", "n, L, 4"),
+        "{kind}.z": ("float32", "n, L, E"),
+    },
 }
 MOMENTS = ("mean", "sd", "skew", "kurtosis")  # the last axis of `{kind}.moments`
 SUFFIX = ".safetensors"
@@ -96,12 +99,13 @@ class Part:
     def of_layers(self) -> bool:
         return "{layer}" in self.stem
 
-    def file(self, layer: int | None, generation: int) -> str:
-        """Return the name of a file. A rebuild lies beside the index that it will replace, so its files have other
-        names."""
-        version = "" if self.version is None else f".v{self.version}"
+    def file(self, layer: int | None, generation: int, version: int | None = None) -> str:
+        """Return the name of a file of a version, or of the newest. A rebuild lies beside the index that it will
+        replace, so its files have other names."""
+        number = version or self.version
+        of_version = "" if number is None else f".v{number}"
         again = "" if generation == 1 else f".g{generation}"
-        return f"{self.stem.format(layer=layer)}{version}{again}{SUFFIX}"
+        return f"{self.stem.format(layer=layer)}{of_version}{again}{SUFFIX}"
 
     def version_in(self, file: str) -> int | None:
         """Return the version in the name of one of the part's files."""
@@ -117,7 +121,7 @@ PARTS: Mapping[str, Part] = {
         Part("classifier", "classification head", "classifier"),
         Part("neighbours", "nearest tokens", "neighbours"),
         Part("lists", "layer {layer}", "layer-{layer}"),
-        Part("stats", "stats of layer {layer}", "stats-{layer}", version=1),
+        Part("stats", "stats of layer {layer}", "stats-{layer}", version=max(PER_KIND_OF_STATS)),
     )
 }
 # The names of files that a build may remove when no manifest lists them: our own, also of versions and parts that are
@@ -138,13 +142,20 @@ class Piece(NamedTuple):
             return part.title.format(layer=self.layer)
         return self.part if self.layer is None else f"{self.part} of layer {self.layer}"
 
-    def file(self, generation: int) -> str:
-        return PARTS[self.part].file(self.layer, generation)
+    def file(self, generation: int, version: int | None = None) -> str:
+        return PARTS[self.part].file(self.layer, generation, version)
+
+    def version_in(self, file: str) -> int | None:
+        return PARTS[self.part].version_in(file)
 
     def is_known(self, file: str) -> bool:
-        """Return True if this program can read the piece from a file of this name."""
+        """Return True if this program can read the piece from a file of this name: one of its part's version or of an
+        older one, which has fewer arrays."""
         part = PARTS.get(self.part)
-        return part is not None and part.of_layers == (self.layer is not None) and part.version_in(file) == part.version
+        if part is None or part.of_layers != (self.layer is not None):
+            return False
+        version = part.version_in(file)
+        return version is None if part.version is None else version is not None and version <= part.version
 
     def is_older(self, file: str) -> bool:
         """Return True if the file has an older version of the part than the one that is made now."""
@@ -226,12 +237,13 @@ def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: boo
     return layout
 
 
-@cache
-def stats_layout(stored: Stored) -> Layout:
+def stats_layout(stored: Stored, version: int | None = None) -> Layout:
+    """Return the arrays of a version of the part, or of the newest."""
     layout: Layout = {}
     for kind in stored.kinds:
         sizes = {"n": stored.shape.count(kind), "L": len(stored.lenses), "E": len(ENDS), "4": len(MOMENTS)}
-        layout |= resolve(PER_KIND_OF_STATS, sizes, kind=kind)
+        for since, arrays in PER_KIND_OF_STATS.items():
+            layout |= resolve(arrays, sizes, kind=kind) if version is None or since <= version else {}
     return layout
 
 

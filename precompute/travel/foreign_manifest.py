@@ -94,18 +94,18 @@ def _check_files(manifest: Manifest) -> None:
         if not piece.is_known(entry.file):
             continue
         generation = re.search(r"\.g([1-9][0-9]{0,7})\.", entry.file)
-        if entry.file != piece.file(int(generation[1]) if generation else 1):
+        if entry.file != piece.file(int(generation[1]) if generation else 1, piece.version_in(entry.file)):
             raise ValueError(f"the file of {piece} is called {entry.file[:80]!a}")
-        most = _most_bytes(manifest, piece) + MAX_HEADER + 8
+        most = _most_bytes(manifest, piece, entry.file) + MAX_HEADER + 8
         if entry.bytes > most:
             raise ValueError(
                 f"{entry.file} is to have {file_size(entry.bytes)}, and can have {file_size(most)} at most"
             )
 
 
-def _most_bytes(manifest: Manifest, piece: Piece) -> int:
+def _most_bytes(manifest: Manifest, piece: Piece, file: str) -> int:
     """Return the most bytes that the arrays of a piece can have."""
     if piece.part == "lists":
         return shard_size(manifest.stored)[0]
     of_tokens = manifest.shape.d_vocab * LONGEST_TOKEN if piece.part == "vocabulary" else 0
-    return layout_bytes(layout_of(manifest, piece)) + of_tokens
+    return layout_bytes(layout_of(manifest, piece, file)) + of_tokens

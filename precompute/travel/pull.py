@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lexiscope.precompute.build.build_folder import (
     BuildFolder,
     generation_after,
+    in_order,
     load_current,
-    missing_pieces,
     read_build_state,
     with_best_lens,
 )
@@ -98,7 +98,7 @@ def pull(
         known = [piece for piece, entry in theirs.entries().items() if piece.is_known(entry.file)]
         pieces = [piece for piece in known if piece.layer in (None, *wanted)]  # unknown parts are left where they are
         manifest, manifest_name = _state(folder, theirs, pieces, options.force)
-        missing = missing_pieces(manifest, pieces)
+        missing = _missing_pieces(manifest, theirs, pieces)
         _check_room(folder, theirs, missing)
         record = PulledRecord(
             asked=asked, revision=options.revision, commit=published.commit, build=theirs.build, complete=False
@@ -161,6 +161,18 @@ def _check_room(folder: Path, theirs: Manifest, missing: Iterable[Piece]) -> Non
         )
 
 
+def _missing_pieces(ours: Manifest, theirs: Manifest, pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces that are missing here, or older than theirs, in the order to fetch them."""
+    here, there = ours.entries(), theirs.entries()
+
+    def is_missing(piece: Piece) -> bool:
+        return piece not in here or (piece.version_in(here[piece].file) or 0) < (
+            piece.version_in(there[piece].file) or 0
+        )
+
+    return in_order([piece for piece in pieces if is_missing(piece)])
+
+
 def _fetch(
     manifest: Manifest,
     theirs: Manifest,
@@ -174,7 +186,8 @@ def _fetch(
     for piece in missing:
         build_folder.check()
         is_layer = piece.part == "lists"
-        name, open_file = piece.file(manifest.generation), partial(check_piece, manifest=theirs, piece=piece)
+        name = piece.file(manifest.generation, piece.version_in(entries[piece].file))
+        open_file = partial(check_piece, manifest=theirs, piece=piece)
         entry = arrivals.take(entries[piece], name, open_file, progress.step if is_layer else lambda _: None)
         manifest = manifest.with_entry(piece, entry)
         build_folder.save(manifest)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from lexiscope.precompute.build.build_folder import missing_pieces
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.errors import NotFound, NotStored, ShardDamaged
+from lexiscope.precompute.index import layout
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import MOMENTS, Piece
 from lexiscope.precompute.index.manifest import MANIFEST, Manifest
@@ -104,8 +107,22 @@ def test_a_rebuild_of_some_layers_keeps_the_parts_of_others(source: Path, built:
     index = copy(built, tmp_path)
     quick_build(source, tmp_path, force=True, layers=(1,))
     files = [Manifest.load(index).parts["stats"][layer].file for layer in range(3)]
-    assert files == ["stats-0.v1.safetensors", "stats-1.v1.g2.safetensors", "stats-2.v1.safetensors"]
+    assert files == [STATS[0].file(1), STATS[1].file(2), STATS[2].file(1)]
     assert not [fault for _, fault in check_sums(Index.open(index)) if fault]
+
+
+def test_an_older_version_of_a_part_is_read(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index from before a number was added to `stats` has its other numbers, and travels; the new one is added."""
+    newer = layout.PARTS["stats"].version + 1  # type: ignore[operator]
+    monkeypatch.setitem(layout.PARTS, "stats", replace(layout.PARTS["stats"], version=newer))  # type: ignore[arg-type]
+    monkeypatch.setitem(layout.PER_KIND_OF_STATS, newer, {"{kind}.peak": ("float32", "n")})
+    index = Index.open(built)
+    assert index.moments(1, "w_q", 0, "dot")
+    assert index.stats(1, "w_q.peak", 0) is None
+    assert not [error for _, error in check_sums(index) if error]
+    assert missing_pieces(index.manifest, [*index.manifest.entries()]) == STATS[::-1]
+    pulled = pull(IndexInFolder(built), str(built), tmp_path, PullOptions(), Listener(), lambda _: False)
+    assert Index.open(pulled).moments(1, "w_q", 0, "dot") == index.moments(1, "w_q", 0, "dot")
 
 
 def test_what_is_not_known_is_left_alone(source: Path, built: Path, tmp_path: Path) -> None:

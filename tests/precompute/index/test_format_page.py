@@ -66,7 +66,7 @@ def fields_of_page() -> dict[str, str]:
 @pytest.mark.parametrize(("title", "tables"), [
     ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
     ("Nearest tokens", (layout.NEIGHBOURS,)),
-    ("Moments of lists", (layout.PER_KIND_OF_STATS,)),
+    ("Moments of lists", tuple(layout.PER_KIND_OF_STATS.values())),
     ("Shard", (
         layout.PER_KIND, layout.PER_NEURON, layout.PER_SUBHEAD, layout.PER_DIRECTION, layout.PER_MATRIX,
         layout.PER_KIND_OF_DIFFERENCE, layout.PER_MATRIX_OF_DIFFERENCE, layout.INVERTED, layout.PAIRED,
@@ -115,8 +115,8 @@ def test_container() -> None:
     assert words(text.split("The types of arrays are")[1].split(". ")[0]) == list(tensor_file.DTYPES.values())
     assert f"at most {tensor_file.MAX_HEADER} bytes long" in text
     assert f"Format {tensor_file.FORMAT}." in PAGE
-    for name in ("layer-11.g2.safetensors", "stats-11.v1.g2.safetensors"):
-        assert f"`{name}`" in text
+    for part in ("lists", "stats"):
+        assert f"`{layout.PARTS[part].file(11, 2)}`" in text
     assert (f"`{NEXT}`" in text, f"`{LOCK}`" in text) == (True, True)
 
 
