@@ -10,7 +10,7 @@ from pydantic import Field
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import ranges
-from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.fields import Wire, typed
 
 # Values
 
@@ -399,3 +399,17 @@ def _name_of(part: str) -> str:
 
 def _at(position: int | None) -> str:
     return "" if position is None else f"@{position}"
+
+
+# The arguments of asks: text outside of Python, these values inside
+
+
+Terms = Annotated[tuple[Term, ...], *typed(parse_terms, write_terms)]
+Groups = Annotated[tuple[Group, ...], *typed(parse_groups, write_groups)]
+WordPairs = Annotated[tuple[WordPair, ...], *typed(parse_pairs, write_pairs, several=True)]
+OneToken = Annotated[Word | None, *typed(parse_token, write_token)]
+Against = Annotated[Word | ComparedWith, *typed(parse_against, write_against)]
+Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  # None: all of them
+Neurons = Annotated[tuple[NeuronPlace, ...], *typed(parse_neurons, write_neurons, several=True)]
+Off = Annotated[tuple[Change, ...], *typed(parse_off, write_off, several=True)]
+Set = Annotated[tuple[NeuronSet, ...], *typed(parse_set, write_set, several=True)]
