@@ -3,6 +3,7 @@ Whatever else takes time is counted as the multiplications that take as long: a 
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from lexiscope.precompute.live.first_tokens import first_tokens_cost
 from lexiscope.precompute.live.panels import PANELS
@@ -18,7 +19,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesReadingAsk,
     ThroughHeadsAsk,
 )
-from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.shape import DIRECTIONS, Shape
 
 PASS_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
@@ -35,7 +36,7 @@ def row_cost(shape: Shape) -> int:
     return shape.d_vocab * shape.d_model
 
 
-def ask_cost(w: LoadedParameters, ask: Wire, tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
+def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
     """Return the cost of any ask; `tokens` are those of a text, or the number of given states. The vocabulary after the
     first MLP is made once, and then kept."""
     s = w.shape
