@@ -23,10 +23,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.first_tokens import ListEnd, promoted_end
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import Record
+from lexiscope.precompute.live.parameters import check_number
 from lexiscope.precompute.live.weights import Norm, Weights
 from lexiscope.precompute.live.wire.answers import Attribution, LayerTerms, NamedTerm, PartTerm
 from lexiscope.precompute.live.wire.asks import PromptAsk
@@ -41,10 +42,8 @@ ATTENDED = 3  # positions that a head attends to most, of each listed head
 def target(words: Words, word: Word) -> int:
     """Return the one token that is meant; raise BadRequest if the word has several, NotFound if the id does not
     exist."""
-    d_vocab = len(words.writes.W)
     if word.token is not None:
-        if word.token >= d_vocab:
-            raise NotFound(f"token {word.token} does not exist here: 0 to {d_vocab - 1} do")
+        check_number("token", word.token, len(words.writes.W))
         return word.token
     tokens = words.tokens(word.word)
     if len(tokens) > 1:
