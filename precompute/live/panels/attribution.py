@@ -25,12 +25,11 @@ from torch import Tensor
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.first_tokens import ListEnd, promoted_end
-from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.panel import Fields, Panel
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.parameters import check_number
 from lexiscope.precompute.live.weights import Norm, Weights
 from lexiscope.precompute.live.wire.answers import Attribution, LayerTerms, NamedTerm, PartTerm
-from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.grammar import ComparedWith, Word
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.weights.architectures.family import Part
@@ -216,16 +215,12 @@ def _share(term: float, total: float) -> float | None:
     return term / total if total > 0 else None
 
 
-def _answer(run: PanelRun) -> Fields:
-    return {"attribution": attribution(run.w, run.record, run.token, run.against)}
-
-
-def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+def _cost(w: Weights, *_: object) -> float:
     """Return the cost: every writing vector is multiplied once."""
     return w.shape.n_layers * (w.shape.count("w_o") + w.shape.count("ff_value")) * w.shape.d_model
 
 
-def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
+def _vectors(answer: Fields, _: bool) -> Iterator[ListEnd]:
     found: Attribution = answer["attribution"]
     for part in (*found["raises"], *found["lowers"]):
         if part["neuron"] is not None and part["end"]:
@@ -235,7 +230,7 @@ def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
 PANEL = Panel(
     name="attribution",
     keeps=frozenset({"steps", "mixed", "looks", "coefficients", "peaks"}),
-    answer=_answer,
+    answer=lambda run: {"attribution": attribution(run.w, run.record, run.token, run.against)},
     cost=_cost,
     vectors=_vectors,
 )

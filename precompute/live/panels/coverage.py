@@ -26,12 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.panel import Panel
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.vocabulary import Tick, blocks, top_tokens
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import CoverageRow
-from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.shape import SIDES
 
 K = 100
@@ -110,12 +109,9 @@ def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dic
     return first
 
 
-def _answer(run: PanelRun) -> Fields:
-    return {"coverage": coverage(run.w, run.record, run.tick("coverage"))}
-
-
-def _rows(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
-    return rows_of_products(w, tokens)
-
-
-PANEL = Panel(name="coverage", keeps=frozenset({"states", "mixed", "keys", "coefficients"}), answer=_answer, rows=_rows)
+PANEL = Panel(
+    name="coverage",
+    keeps=frozenset({"states", "mixed", "keys", "coefficients"}),
+    answer=lambda run: {"coverage": coverage(run.w, run.record, run.tick("coverage"))},
+    rows=lambda w, _, tokens: rows_of_products(w, tokens),
+)
