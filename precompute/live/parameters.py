@@ -84,7 +84,7 @@ class LoadedDifference(LoadedParameters):
         return self._vectors[kind, layer]
 
     def lacks(self, kind: str, layer: int) -> bool:
-        return self._difference.lacks_directions(layer, kind)
+        return self._difference.directions.lacks(layer, kind)
 
     def factors(self, matrix: str, layer: int) -> list[Factors]:
         left, right = FACTORS[matrix]

@@ -49,7 +49,7 @@ class Weights(LoadedParameters):
         return self.model.read(layer, kind)
 
     def lacks(self, kind: str, layer: int) -> bool:
-        return self.model.lacks_directions(layer, kind)
+        return self.model.directions.lacks(layer, kind)
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
         """Return the bias of a kind: (count,) if it reads, (d_model,) if it writes."""

@@ -13,7 +13,7 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, SIDES, Shape
 from lexiscope.precompute.weights.architectures.config import Config, find_model_type
 from lexiscope.precompute.weights.architectures.family import Family
 from lexiscope.precompute.weights.checkpoint import Checkpoint
-from lexiscope.precompute.weights.directions import Directions, Factors, KeptDirections
+from lexiscope.precompute.weights.directions import Factors, KeptDirections
 
 # The tensor of a classification head that has a vector per label, by the names that transformers' families have for it.
 LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weight")
@@ -80,7 +80,7 @@ class StoredModel(Family):
         """Return the vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory.
         Directions are made when they are first asked for."""
         if kind in DIRECTION_KINDS:
-            return self._directions.vectors(layer, kind)
+            return self.directions.vectors(layer, kind)
         weight = self.read_tensor(f"{self.module(layer, self.linears[kind])}.weight")
         if self.stored_in_out:
             weight = weight.T
@@ -99,16 +99,8 @@ class StoredModel(Family):
             )
         return self.read(layer, kind).contiguous()
 
-    def directions(self, layer: int, matrix: str) -> Directions:
-        """Return the singular directions of the heads' matrices, and their singular values."""
-        return self._directions.of(layer, matrix)
-
-    def lacks_directions(self, layer: int, kind: str) -> bool:
-        """Return True if asking for vectors of this kind means to make directions first."""
-        return kind in DIRECTION_KINDS and self._directions.lacks(layer, kind)
-
     @cached_property
-    def _directions(self) -> KeptDirections:
+    def directions(self) -> KeptDirections:
         return KeptDirections(self)
 
     def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
@@ -171,7 +163,7 @@ class StoredModel(Family):
         checkpoint's."""
         model = copy(self)
         model.read_tensor = read_tensor
-        model.__dict__.pop("_directions", None)
+        model.__dict__.pop("directions", None)
         model.__dict__.update(W_E=W_E, W_U=W_U)
         return model
 
