@@ -11,9 +11,8 @@ from lexiscope.precompute.compare.last_layers import LastLayers
 from lexiscope.precompute.compare.texts import Cut
 from lexiscope.precompute.errors import BadRequest, BadWeights
 from lexiscope.precompute.index.stitching import Measured
-from lexiscope.precompute.live.load import CLASSIFIER, load_net
 from lexiscope.precompute.live.vocabulary import BLOCK
-from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.weights import CLASSIFIER, Weights, load_net
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.architectures.stored_model import LABEL_TENSORS
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from torch import Tensor
 
-from lexiscope.precompute.live.exact_lists import exact_lists
+from lexiscope.precompute.live.first_tokens import exact_lists
 from lexiscope.precompute.live.parameters import LoadedParameters, check_number
 from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
 from lexiscope.precompute.live.wire.asks import ThroughHeadsAsk

@@ -8,8 +8,7 @@ import torch
 
 from lexiscope.precompute.compare.last_layers import LastLayers
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.load import CLASSIFIER, load_net
-from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.weights import CLASSIFIER, Weights, load_net
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.classifiers import make_classifier

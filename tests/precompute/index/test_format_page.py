@@ -26,7 +26,7 @@ from lexiscope.precompute.index.manifest import IDENTITY, MANIFEST, OPTIONAL, TO
 from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry, Minus
 from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
 from lexiscope.precompute.lab import coverage, inverse, similarity
-from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
+from lexiscope.precompute.lab.coverage import PARTIAL_COVERAGE
 from lexiscope.precompute.project import coherence, readability
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PART_NAMES, PRESETS, SIDES, Shape
