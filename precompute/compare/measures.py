@@ -13,8 +13,7 @@ from lexiscope.precompute.errors import BadRequest, BadWeights
 from lexiscope.precompute.index.stitching import Measured
 from lexiscope.precompute.live.vocabulary import BLOCK
 from lexiscope.precompute.live.weights import CLASSIFIER, Weights, load_net
-from lexiscope.precompute.weights.architectures.base import Model
-from lexiscope.precompute.weights.architectures.stored_model import LABEL_TENSORS
+from lexiscope.precompute.weights.architectures.base import LABEL_TENSORS, Model
 
 
 @dataclass

@@ -16,6 +16,7 @@ from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.architectures.family import NormName, Part
 
 BLOCK_ROWS = 4096
+SMALLEST = 1e-30  # least length that something is divided by
 CLASSIFIER = "AutoModelForSequenceClassification"
 
 
@@ -164,17 +165,12 @@ class Weights(LoadedParameters):
     def cosines(self, stream: Tensor) -> Tensor:
         """Return the cosines (n, d_vocab) of a stream (n, d_model) with the centred rows of W_U."""
         mean, inverse = self._centred
-        lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=1e-30)
+        lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=SMALLEST)
         return (stream @ self.W_U.T - (stream @ mean)[:, None]) * inverse / lengths
 
     @cached_property
     def _centred(self) -> tuple[Tensor, Tensor]:
-        """Return the mean row of W_U (d_model,), and 1 / the length of every row less the mean (d_vocab,). They are
-        made block by block: a second W_U would be a large part of a worker's memory."""
-        mean = self.W_U.mean(dim=0)
-        blocks = [self.W_U[start : start + BLOCK_ROWS] for start in range(0, len(self.W_U), BLOCK_ROWS)]
-        lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in blocks]
-        return mean, 1 / torch.cat(lengths).clamp(min=1e-30)
+        return mean_and_inverse_lengths(self.W_U)
 
     @cached_property
     def activation(self) -> Callable[[Tensor], Tensor]:
@@ -197,6 +193,14 @@ class Weights(LoadedParameters):
     def _first_ff(self, x: Tensor) -> Tensor:
         written, bias = self.neurons(x, 0) @ self.vectors("ff_value", 0), self.bias("ff_value", 0)
         return written if bias is None else written + bias
+
+
+def mean_and_inverse_lengths(W: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean row of W (d_model,), and 1 / the length of every row less the mean (d_vocab,). They are made
+    block by block: a second vocabulary would be a large part of a worker's memory."""
+    mean = W.mean(dim=0)
+    lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in torch.split(W, BLOCK_ROWS)]
+    return mean, 1 / torch.cat(lengths).clamp(min=SMALLEST)
 
 
 def load_net(model: Model, device: torch.device, net_class: str | None = None) -> Any:

@@ -86,7 +86,11 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         of_heads = channels.view(w.shape.n_heads, w.shape.d_head).sum(dim=1)
         heads.append(of_heads)
         neurons.append(of_neurons)
-        layers.append(_layer_terms(layer, of_heads.tolist(), attention_bias, float(of_neurons.sum()), ff_bias))
+        sum_of_neurons = float(of_neurons.sum())
+        layers.append({
+            "layer": layer, "heads": of_heads.tolist(), "attention_bias": attention_bias, "neurons": sum_of_neurons,
+            "ff_bias": ff_bias, "attention": sum(of_heads.tolist()) + attention_bias, "ff": sum_of_neurons + ff_bias,
+        })  # fmt: skip
     embedded, positions = float(reader.direction @ record.steps[0]), None
     if w.shape.causal and w.shape.positions == "learned":
         of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.embedding_scale
@@ -116,18 +120,6 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         "layers": layers,
         "raises": raises,
         "lowers": lowers,
-    }
-
-
-def _layer_terms(layer: int, heads: list[float], attention_bias: float, neurons: float, ff_bias: float) -> LayerTerms:
-    return {
-        "layer": layer,
-        "heads": heads,
-        "attention_bias": attention_bias,
-        "neurons": neurons,
-        "ff_bias": ff_bias,
-        "attention": sum(heads) + attention_bias,
-        "ff": neurons + ff_bias,
     }
 
 
