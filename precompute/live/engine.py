@@ -168,10 +168,7 @@ class Engine:
 
     @torch.inference_mode()
     def prompts(
-        self,
-        asks: Sequence[PromptAsk],
-        step: Step = lambda *_: None,
-        cancelled: Callable[[], bool] = lambda: False,
+        self, asks: Sequence[PromptAsk], step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False
     ) -> list[PromptAnswer | LexiscopeError]:
         """Run prompts of like length in one pass. `cancelled` is asked between layers; if it is true, Cancelled is
         raised."""

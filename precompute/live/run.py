@@ -37,13 +37,7 @@ class Watcher:
         """Called with (B, T, d_mlp) each: what the keys read, before the activation, and what multiplies the values."""
 
 
-def run(
-    w: Weights,
-    tokens: Tensor,
-    lengths: Sequence[int],
-    changes: Sequence[Changes],
-    watcher: Watcher,
-) -> Tensor:
+def run(w: Weights, tokens: Tensor, lengths: Sequence[int], changes: Sequence[Changes], watcher: Watcher) -> Tensor:
     """Run tokens (B, T), and return the stream after the last layer (B, T, d_model), before the final norm of a
     decoder.
 

@@ -120,8 +120,7 @@ class RelationArguments(AskArguments[RelationAnswer]):
     )
     lens: Lens = Field("dot", description=LENS_OF_SCORES)
     matrix: Matrix = Field(
-        "vo",
-        description="`vo`: what heads write having attended to the first words; `qk`: what they look for at them",
+        "vo", description="`vo`: what heads write having attended to the first words; `qk`: what they look for at them"
     )
 
 
@@ -201,9 +200,7 @@ class PromptArguments(AskArguments[PromptAnswer]):
         (), description="Neurons whose coefficients at all tokens the panel `neurons` tells", examples=[["29.1240"]]
     )
     token: grammar.OneToken = Field(
-        None,
-        description="Whose logit `attribution` explains: a token's id, or a word; the predicted",
-        examples=["run"],
+        None, description="Whose logit `attribution` explains: a token's id, or a word; the predicted", examples=["run"]
     )
     against: grammar.Against = Field(
         "mean",

@@ -87,11 +87,7 @@ def _check_size(a: float, b: float, d_head: int) -> None:
 
 
 def _search(
-    sides: tuple[BalancedSide, BalancedSide],
-    masks: Masks,
-    words: Leaderboard,
-    distinct: Leaderboard,
-    exhaustive: bool,
+    sides: tuple[BalancedSide, BalancedSide], masks: Masks, words: Leaderboard, distinct: Leaderboard, exhaustive: bool
 ) -> None:
     """Search four rectangles: words and other tokens as rows, against words and others as columns; words with words
     first."""
