@@ -69,7 +69,7 @@ class NextTokens:
         states = torch.cat(before)  # (answers, d_model)
         for start in range(0, len(states), BLOCK):
             rows = slice(start, start + BLOCK)
-            tally.add(self.weights.logits(states[rows]), answers[rows])
+            tally.add(self.weights.model.logits(states[rows]), answers[rows])
 
 
 class Labels:

@@ -101,7 +101,7 @@ class CoverageSums:
         """Return the standard deviation of the means of texts (n - 1 in the divisor); NaN for one text."""
         if self.texts < 2:
             return np.full(self.shape, np.nan)
-        _, of_texts, squares = self._sums
+        of_texts, squares = self._sums[1], self._sums[2]
         variance = (squares - of_texts**2 / self.texts) / (self.texts - 1)
         return np.sqrt(np.clip(variance, 0, None))
 

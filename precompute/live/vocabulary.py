@@ -132,7 +132,7 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
 
 def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple[Tensor, ...]:
     """Return the columns of Likelihoods for one block, whose scores are freed before the next block."""
-    logits = w.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
+    logits = w.model.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
     top = top_tokens(logits, k)
     wanted = top.ids[:, :1] if answers is None else answers[:, None]
     answer = logits.gather(1, wanted)

@@ -55,7 +55,7 @@ class Weights(LoadedParameters):
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
         """Return the bias of a kind: (count,) if it reads, (d_model,) if it writes."""
-        return self.model.bias(self.net, layer, kind)
+        return self.model.bias(layer, kind)
 
     def every_head(self, kind: str, layer: int) -> Tensor:
         """Return the vectors of every head, (n_heads, d_head, d_model); what heads share is repeated."""
@@ -76,26 +76,26 @@ class Weights(LoadedParameters):
 
     def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
         """Send x (..., d_model) through a norm of the model; the final one has layer 0."""
-        normed: Tensor = self.model.norm(self.net, name, layer)(x)
+        normed: Tensor = self.model.norm(name, layer)(x)
         return normed
 
     def norm_numbers(self, name: NormName, layer: int = 0) -> Norm:
-        return self._numbers(self.model.norm(self.net, name, layer))
+        return self._numbers(self.model.norm(name, layer))
 
     def norm_of_written(self, layer: int, part: Part) -> Norm | None:
         """Return the norm of what attention or FF writes, before it is added to the stream, where the model has one
         (Gemma 2)."""
-        module = self.model.norm_of_written(self.net, layer, part)
+        module = self.model.norm_of_written(layer, part)
         return None if module is None else self._numbers(module)
 
     def norm_of_sum(self, layer: int, part: Part) -> Norm | None:
         """Return the norm of the stream after attention or FF was added, where the model has one (encoders)."""
-        module = self.model.norm_of_sum(self.net, layer, part)
+        module = self.model.norm_of_sum(layer, part)
         return None if module is None else self._numbers(module)
 
     def transform(self) -> "tuple[Any, Callable[[Tensor], Tensor], Norm] | None":
         """Return what an encoder's head has before W_U: a linear module, an activation and a norm."""
-        made = self.model.transform(self.net)
+        made = self.model.transform()
         return made and (made[0], made[1], self._numbers(made[2]))
 
     def unembedding(self, token: int) -> tuple[Tensor, float]:
@@ -122,23 +122,19 @@ class Weights(LoadedParameters):
         gain, centres = module.weight + self.model.gain_offset, isinstance(module, torch.nn.LayerNorm)
         return Norm(gain, getattr(module, "bias", None), float(eps), centres)
 
-    def scale(self, layer: int) -> float:
-        """Return what attention scores are multiplied with."""
-        return self.model.scale(self.net, layer)
-
     def head_states(self, kind: str, layer: int, x: Tensor) -> Tensor:
         """Return queries (w_q) or keys (w_k) of states x (n, d_model), as the model makes them but for their turn by
         position: biases and norms included. (n_heads, n, d_head), grouped heads' keys repeated."""
         made = functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
         z = made.view(len(x), -1, self.shape.d_head).transpose(0, 1)
-        if norms := self.model.head_norms(self.net, layer, kind):
+        if norms := self.model.head_norms(layer, kind):
             z = torch.cat([norm(part) for norm, part in zip(norms, z.chunk(len(norms)), strict=True)])
         return z.repeat_interleave(self.shape.n_heads // len(z), dim=0)
 
     def head_norm(self, kind: str, layer: int) -> Norm | None:
         """Return the norm of queries (w_q) or keys (w_k), where the model has one; gain (n_heads, d_head), or (1,
         d_head) if heads share it."""
-        norms = [self._numbers(module) for module in self.model.head_norms(self.net, layer, kind)]
+        norms = [self._numbers(module) for module in self.model.head_norms(layer, kind)]
         if not norms:
             return None
         gain = torch.stack([norm.gain for norm in norms])
@@ -147,20 +143,8 @@ class Weights(LoadedParameters):
 
     def capped(self, scores: Tensor, layer: int) -> Tensor:
         """Return attention scores after the soft cap, where the model has one."""
-        cap = getattr(self.model.attention_of(self.net, layer), "attn_logit_softcapping", None)
+        cap = getattr(self.model.attention_of(layer), "attn_logit_softcapping", None)
         return scores if cap is None else cap * torch.tanh(scores / cap)
-
-    @property
-    def embedding_scale(self) -> float:
-        return self.model.embedding_scale(self.net)
-
-    def before_unembedding(self, stream: Tensor) -> Tensor:
-        """Turn a stream (..., d_model) after a layer into what W_U meets, without a head of more than W_U."""
-        return self.model.before_unembedding(self.net, stream)
-
-    def logits(self, stream: Tensor) -> Tensor:
-        """Return the logits (n, d_vocab) of a stream (n, d_model) after a layer, by the model's own last steps."""
-        return self.model.logits(self.net, stream)
 
     def cosines(self, stream: Tensor) -> Tensor:
         """Return the cosines (n, d_vocab) of a stream (n, d_model) with the centred rows of W_U."""
@@ -172,10 +156,6 @@ class Weights(LoadedParameters):
     def _centred(self) -> tuple[Tensor, Tensor]:
         return mean_and_inverse_lengths(self.W_U)
 
-    @cached_property
-    def activation(self) -> Callable[[Tensor], Tensor]:
-        return self.model.activation(self.net)
-
     def neurons(self, x: Tensor, layer: int) -> Tensor:
         """Return coefficients (..., d_mlp), as they multiply the values, of states (..., d_model) after the norm."""
         read = {
@@ -183,12 +163,12 @@ class Weights(LoadedParameters):
             for kind in self.shape.kinds
             if kind in ("ff_key", "ff_up")
         }
-        coefficients = self.activation(read["ff_key"])
+        coefficients = self.model.activation()(read["ff_key"])
         return coefficients * read["ff_up"] if self.shape.gated else coefficients
 
     def after_first_mlp(self, e: Tensor) -> Tensor:
         """Return embeddings e (n, d_model) as they would be after the first layer's FF, without its attention."""
-        return self.model.add_ff(self.net, self.model.stream_of(self.net, e), self._first_ff, 0)
+        return self.model.add_ff(self.model.stream_of(e), self._first_ff, 0)
 
     def _first_ff(self, x: Tensor) -> Tensor:
         written, bias = self.neurons(x, 0) @ self.vectors("ff_value", 0), self.bias("ff_value", 0)

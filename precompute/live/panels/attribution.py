@@ -93,7 +93,7 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         })  # fmt: skip
     embedded, positions = float(reader.direction @ record.steps[0]), None
     if w.shape.causal and w.shape.positions == "learned":
-        of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.embedding_scale
+        of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.model.embedding_scale
         embedded, positions = of_token, embedded - of_token
     layers.reverse()
     logit = total + baseline

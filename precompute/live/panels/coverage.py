@@ -46,7 +46,7 @@ def rows_of_products(w: Weights, tokens: int) -> int:
 
 def coverage(w: Weights, record: Record, tick: Tick) -> list[CoverageRow]:
     n_layers = w.shape.n_layers
-    states = w.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
+    states = w.model.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
     active = [active_vectors(w, record, layer) for layer in range(n_layers)]
     vectors = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
     vectors |= {("hidden", layer): states[layer] for layer in range(n_layers)}

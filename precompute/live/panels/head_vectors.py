@@ -38,7 +38,7 @@ def exactly_sought(
     if rotation is not None:  # rotate to the own position, and back by the rotation of the other position
         cos, sin = rotation
         z = rotated(rotated(z, (cos[here], sin[here])), (cos[there], -sin[there]))
-    z = z * w.scale(layer)
+    z = z * w.model.scale(layer)
     norm = w.head_norm(other, layer)
     if norm is not None:
         z = z * (norm.gain if len(norm.gain) == 1 else norm.gain[heads])[:, None]
@@ -57,7 +57,7 @@ def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor 
         return None
     parts = []
     for e in blocks(w.W_E, 4096):
-        read = w.norm(w.model.stream_of(w.net, e), "attention", layer)
+        read = w.norm(w.model.stream_of(e), "attention", layer)
         z = functional.linear(read, w.vectors(kind, layer), w.bias(kind, layer)).view(len(e), -1, w.shape.d_head)
         z = z - z.mean(dim=2, keepdim=True) if norm.centres else z
         parts.append((z.square().mean(dim=2) + norm.eps).rsqrt())

@@ -52,11 +52,12 @@ def chosen_neuron(value_norms: Tensor, record: Record) -> ChosenNeuron | None:
     layer, n = record.layer, record.neuron
     strength = record.coefficients[layer].abs() * value_norms[layer]  # (d_mlp,)
     coefficient, first_only = float(record.coefficients[layer][n]), bool(record.first_only(layer)[n])
-    return {
+    chosen: ChosenNeuron = {
         **_active(layer, n, coefficient, float(strength[n]), first_only),
         "rank": 1 + int((strength > strength[n]).sum()),
         "coefficients": record.chosen_coefficients.tolist(),
     }
+    return chosen
 
 
 def strongest_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:

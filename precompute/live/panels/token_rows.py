@@ -38,7 +38,7 @@ class TokenRows:
             (rows - centre[:, None]).square().mean(dim=1)
             for rows, centre in zip(blocks(W, ROWS), blocks(mean, ROWS), strict=True)
         ]
-        return cls(W, mean, torch.cat(squares), w.embedding_scale)
+        return cls(W, mean, torch.cat(squares), w.model.embedding_scale)
 
     def plain(self, lens: Lens) -> Products:
         """Return a function that multiplies vectors with the rows as they are."""

@@ -1,6 +1,6 @@
 """A checkpoint, seen through the names of the field, and its net once `transformers` has it in memory: what every
 family's MODEL is. The names that a family gives are in family.py; here is what follows from them for the weights, and
-for a run: `net` is the model of `transformers`.
+for a run.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +25,8 @@ LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weigh
 
 class Model(Family):
     """One checkpoint. Tensors are float32, read from its files, or those of a net (`in_memory`)."""
+
+    net: Any  # of `transformers`, of a model in memory
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
@@ -217,6 +219,7 @@ class Model(Family):
         W_E = net.get_input_embeddings().weight
         W_U = W_E if self.shape.tied else net.get_output_embeddings().weight
         model = copy(self)
+        model.net = net
         model.read_tensor = self.body_of(net).get_parameter
         model.__dict__.pop("directions", None)
         model.__dict__.update(W_E=W_E, W_U=W_U)
@@ -226,10 +229,14 @@ class Model(Family):
         """Return the module that has the blocks."""
         return net.base_model.get_submodule(self.body)
 
-    def norm(self, net: Any, name: NormName, layer: int) -> Any:
+    def module_of(self, layer: int, name: str) -> Any:
+        """Return a module of a block."""
+        return self.body_of(self.net).get_submodule(self.module(layer, name))
+
+    def norm(self, name: NormName, layer: int) -> Any:
         """Return the module of a norm; of an encoder the one whose output is read there."""
         module = self.norms[name]
-        return self.body_of(net).get_submodule(module if name == "final" else self.module(layer, module))
+        return self.body_of(self.net).get_submodule(module) if name == "final" else self.module_of(layer, module)
 
     def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
         """Put hooks on a block that show the stream between its attention and its FF; return what removes them."""
@@ -243,65 +250,66 @@ class Model(Family):
             ),
         ]
 
-    def bias(self, net: Any, layer: int, kind: str) -> Tensor | None:
+    def bias(self, layer: int, kind: str) -> Tensor | None:
         """Return the bias of a kind, where it has one: (count,) if it reads, (d_model,) if it writes."""
-        bias: Tensor | None = self.body_of(net).get_submodule(self.module(layer, self.linears[kind])).bias
+        bias: Tensor | None = self.module_of(layer, self.linears[kind]).bias
         return bias if bias is None or SIDES[kind] == "writes" else self.cut(kind, bias)
 
-    def activation(self, net: Any) -> Callable[[Tensor], Tensor]:
+    def activation(self) -> Callable[[Tensor], Tensor]:
         from transformers.activations import ACT2FN
 
-        activation: Callable[[Tensor], Tensor] = ACT2FN[getattr(net.config, self.activation_field)]
+        activation: Callable[[Tensor], Tensor] = ACT2FN[getattr(self.net.config, self.activation_field)]
         return activation
 
-    def scale(self, net: Any, layer: int) -> float:
+    def scale(self, layer: int) -> float:
         """Return what attention scores are multiplied with."""
-        return float(self.attention_of(net, layer).scaling)
+        return float(self.attention_of(layer).scaling)
 
-    def attention_of(self, net: Any, layer: int) -> Any:
+    def attention_of(self, layer: int) -> Any:
         """Return the attention module, which may have a soft cap."""
-        return self.body_of(net).get_submodule(self.module(layer, self.attention))
+        return self.module_of(layer, self.attention)
 
-    def head_norms(self, net: Any, layer: int, kind: str) -> list[Any]:
+    def head_norms(self, layer: int, kind: str) -> list[Any]:
         """Return the norms of queries (w_q) or keys (w_k) over d_head: none, one for all heads, or one for each."""
-        norm = getattr(self.attention_of(net, layer), {"w_q": "q_norm", "w_k": "k_norm"}[kind], None)
+        norm = getattr(self.attention_of(layer), {"w_q": "q_norm", "w_k": "k_norm"}[kind], None)
         return [] if norm is None else [norm]
 
-    def embedding_scale(self, net: Any) -> float:
+    @property
+    def embedding_scale(self) -> float:
         """Return what embeddings are multiplied with on their way into the first layer."""
-        return float(getattr(net.get_input_embeddings(), "scalar_embed_scale", 1.0))
+        return float(getattr(self.net.get_input_embeddings(), "scalar_embed_scale", 1.0))
 
-    def stream_of(self, net: Any, e: Tensor) -> Tensor:
+    def stream_of(self, e: Tensor) -> Tensor:
         """Return embeddings e (n, d_model) as the first layer meets them, but for their positions."""
-        return e * self.embedding_scale(net)
+        return e * self.embedding_scale
 
-    def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
+    def add_ff(self, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
         """Return the stream (n, d_model) after a layer's FF, norms included; `ff` is what its neurons make of a normed
         stream."""
-        return stream + ff(self.norm(net, "ff", layer)(stream))
+        return stream + ff(self.norm("ff", layer)(stream))
 
-    def norm_of_written(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
+    def norm_of_written(self, layer: int, part: Part) -> Any | None:  # noqa: ARG002
         """Return the norm that what attention or FF writes goes through by itself before it is added to the stream."""
         return None
 
-    def norm_of_sum(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
+    def norm_of_sum(self, layer: int, part: Part) -> Any | None:  # noqa: ARG002
         """Return the norm that the stream goes through once what attention or FF writes is added to it."""
         return None
 
-    def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:  # noqa: ARG002
+    def transform(self) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
         """Return what stands between the last layer's stream and W_U instead of a final norm: a linear module, an
         activation and a norm."""
         return None
 
-    def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:
+    def before_unembedding(self, stream: Tensor) -> Tensor:
         """Send a stream (..., d_model), as it is after a layer, through the final norm."""
-        normed: Tensor = self.norm(net, "final", 0)(stream)
+        normed: Tensor = self.norm("final", 0)(stream)
         return normed
 
-    def logits(self, net: Any, stream: Tensor) -> Tensor:
+    def logits(self, stream: Tensor) -> Tensor:
         """Return what a stream (n, d_model) says of the next token, (n, d_vocab), by the model's own last steps."""
-        logits: Tensor = net.get_output_embeddings()(self.before_unembedding(net, stream))
-        cap = getattr(net.config, "final_logit_softcapping", None)
+        logits: Tensor = self.net.get_output_embeddings()(self.before_unembedding(stream))
+        cap = getattr(self.net.config, "final_logit_softcapping", None)
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     @property

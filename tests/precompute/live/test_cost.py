@@ -61,7 +61,7 @@ def test_a_run(case: Case, ask: PromptAsk) -> None:
     ThroughHeadsAsk(words=((Word(word="dog"),), (Word(word="lion"),)), layers=(0, 1)),
     ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(1,), head=1),
 ])  # fmt: skip
-def test_heads(case: Case, ask: RelationAsk | ThroughHeadsAsk) -> None:
+def test_heads(case: Case, ask: Ask[Any]) -> None:
     assert case.engine.cost(ask) == pytest.approx(multiplications(lambda: case.engine.answer(ask)), rel=0.3)
 
 

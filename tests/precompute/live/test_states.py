@@ -50,7 +50,7 @@ def test_other_states_become_other_tokens(case: Case) -> None:
     states = torch.randn(3, w.shape.d_model, generator=torch.Generator().manual_seed(0))
     read = case.engine.answer(StatesReadingAsk(states=states.numpy().astype("<f4").tobytes(), k=3))
     with torch.inference_mode():
-        for cell, logits in zip(read["cells"], w.logits(states), strict=True):
+        for cell, logits in zip(read["cells"], w.model.logits(states), strict=True):
             check_cell(cell, logits)
 
 
