@@ -28,7 +28,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lab_record import CoveragePart, Coverages, CoveragesOfLens
 from lexiscope.precompute.lab.runs import Active, Numbers, TextRuns, drawn
 from lexiscope.precompute.live.panels.coverage import ACTIVE, KINDS, K
-from lexiscope.precompute.live.vocabulary import blocks, top_tokens
+from lexiscope.precompute.live.vocabulary import BLOCK, top_tokens
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import ENDS
 
@@ -164,7 +164,7 @@ class CoverageMeasurement:
         """Return the ids of the first tokens by each lens: (n_layers, T, d_model) -> (L, n_layers, T, k)."""
         vocabulary, k = self.runs.vocabulary, self.wanted.k
         found: dict[str, list[Tensor]] = {lens: [] for lens in self.wanted.lenses}
-        for block in blocks(states.flatten(0, 1)):
+        for block in torch.split(states.flatten(0, 1), BLOCK):
             scores = block @ vocabulary.W.T  # (block, d_vocab)
             if "dot" in found:
                 found["dot"].append(top_tokens(scores, k).ids)

@@ -20,7 +20,7 @@ from lexiscope.precompute.live.cost import ask_cost, row_cost
 from lexiscope.precompute.live.panels.records import attention_layers
 from lexiscope.precompute.live.parameters import LoadedDifference, LoadedParameters
 from lexiscope.precompute.live.prompts import Prompts, Step
-from lexiscope.precompute.live.readings import HeadReadings, Readings
+from lexiscope.precompute.live.readings import Readings
 from lexiscope.precompute.live.states import count_states, read_states, text_states
 from lexiscope.precompute.live.texts import tokenizer_of
 from lexiscope.precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
@@ -96,11 +96,7 @@ class Engine:
 
     @cached_property
     def readings(self) -> Readings:
-        return Readings(self.weights, self.words)
-
-    @cached_property
-    def _head_readings(self) -> HeadReadings:
-        return HeadReadings(self.weights, self.readings, self.tokenizer_file)
+        return Readings(self.weights, self.words, self.tokenizer_file)
 
     @torch.inference_mode()
     def _warm_up(self) -> None:
@@ -199,7 +195,7 @@ class Engine:
             case ReadingAsk():
                 answer = self.readings.answer(ask)
             case PairsReadingAsk():
-                answer = self._head_readings.answer(ask, checked)
+                answer = self.readings.pairs(ask, checked)
             case StatesAsk():
                 answer = text_states(self.weights, self.words, ask, check)
             case StatesReadingAsk():

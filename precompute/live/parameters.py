@@ -94,7 +94,7 @@ class LoadedDifference(LoadedParameters):
         ]
 
 
-def check_number(what: str, number: int, count: int) -> None:
-    """Raise NotFound if there is no layer, head, neuron, ... of this number among `count`."""
-    if not 0 <= number < count:
+def check_number(what: str, number: int | None, count: int) -> None:
+    """Raise NotFound if a layer, head, neuron, ... was asked for by a number that none of the `count` has."""
+    if number is not None and not 0 <= number < count:
         raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")

@@ -14,7 +14,7 @@ from lexiscope.precompute.live.panels.attribution import target
 from lexiscope.precompute.live.panels.panel import ModelTables, PanelRun
 from lexiscope.precompute.live.panels.records import Keep, Record, Recorder, attention_layers
 from lexiscope.precompute.live.parameters import check_number
-from lexiscope.precompute.live.run import run
+from lexiscope.precompute.live.run import padded, run
 from lexiscope.precompute.live.vocabulary import likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import PanelName, Predicted, PromptAnswer
@@ -100,16 +100,14 @@ class Prompts:
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
         check_number("position", position, len(tokens))
         check_number("layer", layer, s.n_layers)
-        for what, chosen, count in (("neuron", ask.neuron, s.d_mlp), ("head", ask.head, s.n_heads)):
-            if chosen is not None:
-                check_number(what, chosen, count)
+        check_number("neuron", ask.neuron, s.d_mlp)
+        check_number("head", ask.head, s.n_heads)
         for place in ask.neurons:
             check_number("layer", place.layer, s.n_layers)
             check_number("neuron", place.neuron, s.d_mlp)
         for change in ask.changes:
             check_number("layer", change.layer, s.n_layers)
-            if change.position is not None:
-                check_number("position", change.position, len(tokens))
+            check_number("position", change.position, len(tokens))
             if isinstance(change, HeadOff):
                 check_number("head", change.head, s.n_heads)
             else:
@@ -125,13 +123,10 @@ class Prompts:
         rows = [record for pair in records for record in pair]
         for record in rows:
             record.value_norms = self.tables.value_norms if "neurons" in record.keeps else None
-        T = max(len(row.tokens) for row in rows)
-        tokens = torch.tensor(
-            [row.tokens + (self.words.padding,) * (T - len(row.tokens)) for row in rows], device=w.device
-        )
-        words = sum(len(row.tokens) for row in rows)
-        recorder = Recorder(rows, lambda layer: progress.add("run", words * progress.layer_cost * (layer > 0)))
-        last = run(w, tokens, [len(row.tokens) for row in rows], [row.changes for row in rows], recorder)
+        tokens = padded([row.tokens for row in rows], self.words.padding, w.device)
+        lengths = [len(row.tokens) for row in rows]
+        recorder = Recorder(rows, lambda layer: progress.add("run", sum(lengths) * progress.layer_cost * (layer > 0)))
+        last = run(w, tokens, lengths, [row.changes for row in rows], recorder)
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
         found = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)

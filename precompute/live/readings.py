@@ -37,8 +37,8 @@ Step = Callable[[str, float], None]  # the stage, and which share of all work is
 
 
 class Readings:
-    def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words = w, words
+    def __init__(self, w: Weights, words: Words, tokenizer_file: Path) -> None:
+        self.w, self.words, self.tokenizer_file = w, words, tokenizer_file
         self._mlp_vocabulary: Embedding | None = None
         self._rows_done = 0  # rows of that vocabulary that are computed already
 
@@ -107,26 +107,8 @@ class Readings:
     def _rows(self) -> torch.Tensor:
         return torch.empty_like(self.w.W_E)
 
-
-def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
-    v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
-    lens = LENSES.index(ask.lens)
-    ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))
-    projector.select(v, v @ projector.embedding.on_device.T, ids, scores)
-    top, bottom = (
-        scored(tokens[: ask.k].tolist(), numbers[: ask.k].tolist())
-        for tokens, numbers in zip(ids[0, lens], scores[0, lens], strict=True)
-    )
-    return {"top": top, "bottom": bottom}
-
-
-class HeadReadings:
-    """Finds the top pairs of W_V W_O or W_Q W_Kᵀ in another reading."""
-
-    def __init__(self, w: Weights, readings: Readings, tokenizer_file: Path) -> None:
-        self.w, self.readings, self.tokenizer_file = w, readings, tokenizer_file
-
-    def answer(self, ask: PairsReadingAsk, step: Step) -> PairsReadingAnswer:
+    def pairs(self, ask: PairsReadingAsk, step: Step) -> PairsReadingAnswer:
+        """Find the top pairs of W_V W_O or W_Q W_Kᵀ."""
         from lexiscope.precompute.project.pairs.head_pairs import (  # here, so that numba compiles only for heads
             Matrix,
             top_pairs,
@@ -138,7 +120,7 @@ class HeadReadings:
         left, right = FACTORS[ask.matrix]
         step("vocabulary", 0.0)
         if ask.reading == "mlp":
-            self.readings.make_mlp_vocabulary(lambda share: step("vocabulary", share * SHARE_BEFORE_SEARCH))
+            self.make_mlp_vocabulary(lambda share: step("vocabulary", share * SHARE_BEFORE_SEARCH))
         source, target = self._vocabulary(left, ask), self._vocabulary(right, ask)
         W_left, W_right = self._factor(left, ask), self._factor(right, ask)
         step("pairs", SHARE_BEFORE_SEARCH)
@@ -153,17 +135,28 @@ class HeadReadings:
 
     def _vocabulary(self, kind: str, ask: PairsReadingAsk) -> Embedding:
         if ask.reading == "mlp":
-            return self.readings.mlp_vocabulary
-        words = self.readings.words
-        return (words.reads if SIDES[kind] == "reads" else words.writes).embedding
+            return self.mlp_vocabulary
+        return (self.words.reads if SIDES[kind] == "reads" else self.words.writes).embedding
 
     def _factor(self, kind: str, ask: PairsReadingAsk) -> Float32:
         """Return the head's vectors of a kind (d_model, d_head), with the norm folded in where that is the reading."""
         first = self.w.shape.row(kind, ask.head, 0)
         rows = slice(first, first + self.w.shape.d_head)
         if ask.reading == "norm":
-            return np.ascontiguousarray(self.readings.folded(kind, ask.layer, rows).T)
+            return np.ascontiguousarray(self.folded(kind, ask.layer, rows).T)
         return np.ascontiguousarray(self.w.vectors(kind, ask.layer)[rows].cpu().numpy().T)
+
+
+def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
+    v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
+    lens = LENSES.index(ask.lens)
+    ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))
+    projector.select(v, v @ projector.embedding.on_device.T, ids, scores)
+    top, bottom = (
+        scored(tokens[: ask.k].tolist(), numbers[: ask.k].tolist())
+        for tokens, numbers in zip(ids[0, lens], scores[0, lens], strict=True)
+    )
+    return {"top": top, "bottom": bottom}
 
 
 def _scored_pairs(found: PairList) -> list[TokenPair]:

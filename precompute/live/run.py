@@ -7,7 +7,7 @@ the text ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -44,16 +44,24 @@ def run(w: Weights, tokens: Tensor, lengths: Sequence[int], changes: Sequence[Ch
     `lengths` say where each text ends, `changes` are one sequence for each prompt.
     """
     hooks = _Hooks(w, tokens.shape, changes, watcher)
-    inputs: dict[str, Any] = {"input_ids": tokens}
-    if w.shape.causal:
-        inputs["use_cache"] = False
-    else:
-        ends = torch.tensor(lengths, device=tokens.device)[:, None]
-        inputs["attention_mask"] = (torch.arange(tokens.shape[1], device=tokens.device) < ends).long()  # (B, T)
     with hooks.attached():
-        w.net.base_model(**inputs)
+        w.net.base_model(**inputs_of(tokens, lengths, causal=w.shape.causal))
     assert hooks.last is not None
     return hooks.last
+
+
+def inputs_of(tokens: Tensor, lengths: Sequence[int], *, causal: bool) -> dict[str, Any]:
+    """Return what a net is called with to run tokens (B, T)."""
+    if causal:
+        return {"input_ids": tokens, "use_cache": False}
+    ends = torch.tensor(lengths, device=tokens.device)[:, None]
+    return {"input_ids": tokens, "attention_mask": (torch.arange(tokens.shape[1], device=tokens.device) < ends).long()}
+
+
+def padded(texts: Sequence[Sequence[int]], padding: int, device: torch.device) -> Tensor:
+    """Return the tokens of texts (B, T), the shorter ones filled up."""
+    T = max(map(len, texts))
+    return torch.tensor([[*tokens, *[padding] * (T - len(tokens))] for tokens in texts], device=device)
 
 
 class _Hooks:
@@ -69,8 +77,7 @@ class _Hooks:
     @contextmanager
     def attached(self) -> Iterator[None]:
         model, body = self.w.model, self.w.model.body_of(self.w.net)
-        handles = []
-        try:
+        with ExitStack() as handles:
             for layer in range(self.w.shape.n_layers):
 
                 def module(name: str, layer: int = layer) -> Any:
@@ -87,15 +94,15 @@ class _Hooks:
                     (module(model.linears["ff_key"]), self.after_keys),
                     (block, self.after_layer),
                 ]
-                handles.append(block.register_forward_pre_hook(_of(self.before_layer, layer), with_kwargs=True))
-                handles.append(attention.register_forward_pre_hook(self.before_attention, with_kwargs=True))
-                handles += [where.register_forward_pre_hook(_of(hook, layer)) for where, hook in before]
-                handles += model.watch_middle(block, _of(self.between, layer))
-                handles += [where.register_forward_hook(_of(hook, layer)) for where, hook in after]
+                for handle in (
+                    block.register_forward_pre_hook(_of(self.before_layer, layer), with_kwargs=True),
+                    attention.register_forward_pre_hook(self.before_attention, with_kwargs=True),
+                    *(where.register_forward_pre_hook(_of(hook, layer)) for where, hook in before),
+                    *model.watch_middle(block, _of(self.between, layer)),
+                    *(where.register_forward_hook(_of(hook, layer)) for where, hook in after),
+                ):
+                    handles.enter_context(handle)
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def before_layer(self, layer: int, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.watcher.layer(layer)

@@ -20,11 +20,6 @@ BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
 Tick = Callable[[float], None]  # called with how many rows of a product with the vocabulary are done
 
 
-def blocks(rows: Tensor, size: int = BLOCK) -> Iterator[Tensor]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
-
-
 @dataclass(frozen=True)
 class Top:
     ids: Tensor  # (n, k)

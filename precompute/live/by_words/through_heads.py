@@ -25,8 +25,7 @@ def through_heads(
     """Send words through heads. `check` is called between products; what it raises ends the work."""
     for layer in ask.layers:
         check_number("layer", layer, w.shape.n_layers)
-    if ask.head is not None:
-        check_number("head", ask.head, w.shape.n_heads)
+    check_number("head", ask.head, w.shape.n_heads)
     groups = [[_used(words, word) for word in group] for group in ask.words]
     x = np.stack([_embedding(words, group, ask.lens) for group in groups])  # (groups, d_model)
     heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)

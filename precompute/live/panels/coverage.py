@@ -28,7 +28,7 @@ from torch import Tensor
 
 from lexiscope.precompute.live.panels.panel import Panel
 from lexiscope.precompute.live.panels.records import Record
-from lexiscope.precompute.live.vocabulary import Tick, blocks, top_tokens
+from lexiscope.precompute.live.vocabulary import BLOCK, Tick, top_tokens
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import CoverageRow
 from lexiscope.precompute.shape import SIDES
@@ -102,7 +102,7 @@ def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dic
     first: dict[OfLayer, Tensor] = {}
     for W, group in ((w.W_U, vectors),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
         ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=w.device)]
-        for block in blocks(torch.cat(list(group.values()))):
+        for block in torch.split(torch.cat(list(group.values())), BLOCK):
             ids.append(top_tokens(block @ W.T, K).ids)
             tick(len(block))
         first |= zip(group, torch.split(torch.cat(ids), [len(rows) for rows in group.values()]), strict=True)

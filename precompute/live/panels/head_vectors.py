@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from lexiscope.precompute.live.run import Rotation, rotated
-from lexiscope.precompute.live.vocabulary import blocks
 from lexiscope.precompute.live.weights import Weights
 
 OTHER_SIDE = {"w_q": "w_k", "w_k": "w_q"}
@@ -56,7 +55,7 @@ def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor 
     if norm is None:
         return None
     parts = []
-    for e in blocks(w.W_E, 4096):
+    for e in torch.split(w.W_E, 4096):
         read = w.norm(w.model.stream_of(e), "attention", layer)
         z = functional.linear(read, w.vectors(kind, layer), w.bias(kind, layer)).view(len(e), -1, w.shape.d_head)
         z = z - z.mean(dim=2, keepdim=True) if norm.centres else z

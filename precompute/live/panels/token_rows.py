@@ -11,7 +11,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.vocabulary import blocks
 from lexiscope.precompute.live.weights import SMALLEST, Norm, Weights, mean_and_inverse_lengths
 from lexiscope.precompute.live.wire.fields import Lens
 
@@ -36,7 +35,7 @@ class TokenRows:
         mean = W.mean(dim=1) if w.norm_numbers("attention").centres else torch.zeros(len(W), device=W.device)
         squares = [
             (rows - centre[:, None]).square().mean(dim=1)
-            for rows, centre in zip(blocks(W, ROWS), blocks(mean, ROWS), strict=True)
+            for rows, centre in zip(torch.split(W, ROWS), torch.split(mean, ROWS), strict=True)
         ]
         return cls(W, mean, torch.cat(squares), w.model.embedding_scale)
 
@@ -83,7 +82,7 @@ class TokenRows:
         return centre, 1 / torch.cat(lengths).clamp(min=SMALLEST)
 
     def _scaled(self, factor: Tensor) -> Iterator[Tensor]:
-        for rows, mean, factors in zip(*(blocks(each, ROWS) for each in (self.W, self.mean, factor)), strict=True):
+        for rows, mean, factors in zip(*(torch.split(each, ROWS) for each in (self.W, self.mean, factor)), strict=True):
             yield (rows - mean[:, None]) * factors[:, None]
 
 
