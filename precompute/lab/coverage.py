@@ -95,7 +95,7 @@ class CoverageSums:
 
     def means(self) -> Float64:
         """Return the means over all positions."""
-        return np.clip(self._sums[0] / self.positions, 0, 1)
+        return np.asarray(np.clip(self._sums[0] / self.positions, 0, 1))
 
     def spreads(self) -> Float64:
         """Return the standard deviation of the means of texts (n - 1 in the divisor); NaN for one text."""
@@ -103,7 +103,7 @@ class CoverageSums:
             return np.full(self.shape, np.nan)
         of_texts, squares = self._sums[1], self._sums[2]
         variance = (squares - of_texts**2 / self.texts) / (self.texts - 1)
-        return np.sqrt(np.clip(variance, 0, None))
+        return np.asarray(np.sqrt(np.clip(variance, 0, None)))
 
     def save(self, folder: Path) -> None:
         numbers = self._sums.ravel().tolist()

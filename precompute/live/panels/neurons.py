@@ -51,13 +51,17 @@ def chosen_neuron(value_norms: Tensor, record: Record) -> ChosenNeuron | None:
     assert record.neuron is not None
     layer, n = record.layer, record.neuron
     strength = record.coefficients[layer].abs() * value_norms[layer]  # (d_mlp,)
-    coefficient, first_only = float(record.coefficients[layer][n]), bool(record.first_only(layer)[n])
-    chosen: ChosenNeuron = {
-        **_active(layer, n, coefficient, float(strength[n]), first_only),
-        "rank": 1 + int((strength > strength[n]).sum()),
-        "coefficients": record.chosen_coefficients.tolist(),
-    }
-    return chosen
+    coefficient = float(record.coefficients[layer][n])
+    return ChosenNeuron(
+        layer=layer,
+        neuron=n,
+        coefficient=coefficient,
+        strength=float(strength[n]),
+        first_only=bool(record.first_only(layer)[n]),
+        end=promoted_end(coefficient),
+        rank=1 + int((strength > strength[n]).sum()),
+        coefficients=record.chosen_coefficients.tolist(),
+    )
 
 
 def strongest_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
