@@ -41,8 +41,7 @@ def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, p
     name_a, name_b = a.checkpoint.name, b.checkpoint.name
     common = common_tokens(*(token_bytes(model.tokenizer_file(), model.shape.d_vocab) for model in (a, b)))
     check_enough(common, name_a, name_b, options.least_tokens)
-    how = "their ids mean the same" if common.matched == "ids" else "matched by their text, since ids differ"
-    progress.say(f"{name_a} and {name_b} have {len(common)} tokens in common: {how}")
+    progress.say(f"{name_a} and {name_b} have {len(common)} tokens in common: {common.how}")
     folder = comparison_folder(data, name_a, name_b)
     with build_lock(folder):
         progress.say(f"checking the weights from {a.checkpoint.source} and {b.checkpoint.source}")

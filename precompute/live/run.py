@@ -102,8 +102,9 @@ class _Hooks:
     def before_layer(self, layer: int, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.watcher.layer(layer)
         if layer == 0:
-            self.last = args[0] if args else kwargs["hidden_states"]
-            self.watcher.stream(0, "embedding", self.last)
+            embedded: Tensor = args[0] if args else kwargs["hidden_states"]
+            self.last = embedded
+            self.watcher.stream(0, "embedding", embedded)
 
     def before_attention(self, _: Any, __: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         turned = kwargs.get("position_embeddings")

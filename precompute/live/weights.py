@@ -60,11 +60,8 @@ class Weights(LoadedParameters):
     def every_head(self, kind: str, layer: int) -> Tensor:
         """Return the vectors of every head, (n_heads, d_head, d_model); what heads share is repeated."""
         heads = self.heads(kind, layer)
-        return (
-            heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)
-            if len(heads) < self.shape.n_heads
-            else heads
-        )
+        shared_by = self.shape.n_heads // len(heads)
+        return heads if shared_by == 1 else heads.repeat_interleave(shared_by, dim=0)
 
     def every_bias(self, kind: str, layer: int) -> Tensor | None:
         """Return (n_heads, d_head), as every_head does."""
