@@ -17,7 +17,6 @@ from lexiscope.precompute.project.pairs.strips import row_dots
 from lexiscope.precompute.project.pairs.tiles import search_tiles
 from lexiscope.precompute.project.rounding import gamma
 
-
 CHUNK_PAIRS = 1 << 18  # pairs that are scored at once
 
 
