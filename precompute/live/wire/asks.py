@@ -6,18 +6,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, ConfigDict, Field
 
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.wire import grammar
-from lexiscope.precompute.live.wire.answers import (
-    PairsReadingAnswer,
-    PanelName,
-    PromptAnswer,
-    ReadingAnswer,
-    RelationAnswer,
-    SeedsAnswer,
-    StatesAnswer,
-    StatesReadingAnswer,
-    ThroughHeadsAnswer,
-)
+from lexiscope.precompute.live.wire import answers, grammar
+from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.fields import Ask, AskArguments, End, Lens, Matrix, Unbuilt, Wire, split, typed
 from lexiscope.precompute.live.wire.grammar import Change, Group, Term, WordPair
 from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
@@ -70,10 +60,10 @@ def _zero_or_one(text: str) -> str:
 # Seed words
 
 
-class SeedsArguments(AskArguments[SeedsAnswer]):
+class SeedsArguments(AskArguments[answers.SeedsAnswer]):
     """Words, and which vectors to rank by them."""
 
-    path, answer = "/seeds", SeedsAnswer
+    path, answer = "/seeds", answers.SeedsAnswer
 
     words: grammar.Terms = Field(
         (),
@@ -108,10 +98,10 @@ class SeedsAsk(SeedsArguments, extra="forbid"):
 # Pairs of words to heads
 
 
-class RelationArguments(AskArguments[RelationAnswer]):
+class RelationArguments(AskArguments[answers.RelationAnswer]):
     """Pairs of words, and which matrix of heads to look into."""
 
-    path, answer = "/relation", RelationAnswer
+    path, answer = "/relation", answers.RelationAnswer
 
     pairs: grammar.WordPairs = Field(
         (),
@@ -131,10 +121,10 @@ class RelationAsk(RelationArguments, extra="forbid"):
 # Words through heads
 
 
-class ThroughHeadsArguments(AskArguments[ThroughHeadsAnswer]):
+class ThroughHeadsArguments(AskArguments[answers.ThroughHeadsAnswer]):
     """Words, and the heads they go through."""
 
-    path, answer = "/heads", ThroughHeadsAnswer
+    path, answer = "/heads", answers.ThroughHeadsAnswer
 
     words: grammar.Groups = Field(
         (),
@@ -158,10 +148,10 @@ class ThroughHeadsAsk(ThroughHeadsArguments, extra="forbid"):
 # A run of a prompt
 
 
-class PromptArguments(AskArguments[PromptAnswer]):
+class PromptArguments(AskArguments[answers.PromptAnswer]):
     """A text, and what to tell of its run."""
 
-    path, answer = "/prompt", PromptAnswer
+    path, answer = "/prompt", answers.PromptAnswer
 
     text: Annotated[str, AfterValidator(plain_lines)] = Field(
         "", description="The prompt, as it is", examples=["The capital of France is"]
@@ -222,8 +212,8 @@ class PromptAsk(PromptArguments, extra="forbid"):
 # Other readings of a stored parameter
 
 
-class ReadingAsk(Ask[ReadingAnswer]):
-    path, answer = "/reading", ReadingAnswer
+class ReadingAsk(Ask[answers.ReadingAnswer]):
+    path, answer = "/reading", answers.ReadingAnswer
 
     kind: str  # a kind of vector
     layer: int
@@ -233,8 +223,8 @@ class ReadingAsk(Ask[ReadingAnswer]):
     k: int = Field(25, ge=1, le=100)
 
 
-class PairsReadingAsk(Ask[PairsReadingAnswer]):
-    path, answer = "/pairs-reading", PairsReadingAnswer
+class PairsReadingAsk(Ask[answers.PairsReadingAnswer]):
+    path, answer = "/pairs-reading", answers.PairsReadingAnswer
 
     matrix: Matrix
     layer: int
@@ -248,16 +238,16 @@ class PairsReadingAsk(Ask[PairsReadingAnswer]):
 # A sentence in two models
 
 
-class StatesAsk(Ask[StatesAnswer]):
-    path, answer = "/states", StatesAnswer
+class StatesAsk(Ask[answers.StatesAnswer]):
+    path, answer = "/states", answers.StatesAnswer
 
     text: str
     layer: int | None = None  # the stream after it; the last one
     k: int = Field(5, ge=1, le=50)
 
 
-class StatesReadingAsk(Ask[StatesReadingAnswer]):
-    path, answer = "/states-reading", StatesReadingAnswer
+class StatesReadingAsk(Ask[answers.StatesReadingAnswer]):
+    path, answer = "/states-reading", answers.StatesReadingAnswer
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     states: bytes  # (positions, d_model) float32, little-endian, row after row
