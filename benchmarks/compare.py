@@ -20,10 +20,11 @@ from lexiscope.precompute.compare import job
 from lexiscope.precompute.compare.common_tokens import CommonTokens, common_tokens
 from lexiscope.precompute.compare.compared_arrays import Comparer
 from lexiscope.precompute.compare.correlate import BLOCK, Buffers, correlate
-from lexiscope.precompute.compare.matches import Float64, Matches
+from lexiscope.precompute.compare.matches import Matches
 from lexiscope.precompute.errors import SourceNotFound
 from lexiscope.precompute.index.comparison_record import MATCHES
 from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import SIDES
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.architectures.base import Model

@@ -92,7 +92,7 @@ def _vectors_off(net: Net, model: Model, expected: Run) -> float:
     at = torch.arange(len(expected.reads[0]))
 
     def bias(layer: int, kind: str) -> Tensor:
-        found = model.bias(net.net, layer, kind)
+        found = model.in_memory(net.net).bias(layer, kind)
         return torch.zeros(1) if found is None else found
 
     for layer in range(s.n_layers):

@@ -94,6 +94,6 @@ def test_tokens_beyond_are_found_wherever_they_are_listed(index: Index, lens: st
 def test_a_worker_answers_with_such_tokens(source: Path) -> None:
     engine = Engine.load(Checkpoint.open(source), "cpu", 1)
     asks = [ReadingAsk(kind="ff_value", layer=0, index=n, reading="norm", lens="cosine", k=50) for n in range(20)]
-    answers = [engine.reading(ask) for ask in asks]
+    answers = [engine.answer(ask) for ask in asks]
     ids = [entry["id"] for answer in answers for entry in (*answer["top"], *answer["bottom"])]
     assert BEYOND <= max(ids) < D_VOCAB

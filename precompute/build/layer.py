@@ -138,7 +138,7 @@ def make_layer(
             finish(*before)
         before = kind, pending
     for matrix in stored.directions:
-        arrays[f"{matrix}.singular"] = model.directions(layer, matrix).singular.numpy()
+        arrays[f"{matrix}.singular"] = model.directions.of(layer, matrix).singular.numpy()
     searches |= _start_searches(context, factors, range(n_heads)[MEASURED_HEADS:])
     if before:
         finish(*before)

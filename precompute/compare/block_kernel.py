@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.embedding import Float32
 from lexiscope.precompute.project.vector_kernel import FASTMATH, kth_largest
 
-Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]
 
 STRETCHES = 32  # stretches into which a row or column is divided, at least, if it is that long

@@ -21,6 +21,10 @@ class CommonTokens:
     def __len__(self) -> int:
         return len(self.a)
 
+    @property
+    def how(self) -> str:
+        return "their ids mean the same" if self.matched == "ids" else "matched by their text, since ids differ"
+
 
 def common_tokens(a: Sequence[bytes], b: Sequence[bytes]) -> CommonTokens:
     """Pair the tokens of two vocabularies, which are given by the bytes they write. A row with an empty text has no
@@ -43,10 +47,9 @@ def common_tokens(a: Sequence[bytes], b: Sequence[bytes]) -> CommonTokens:
 def check_enough(common: CommonTokens, a: str, b: str, least: int) -> None:
     """Raise BuildError if two models share too few tokens to be compared."""
     if len(common) < least:
-        how = "their ids mean the same" if common.matched == "ids" else "matched by their text, since ids differ"
         raise BuildError(
-            f"{a} and {b} have {len(common)} tokens in common ({how}), and a comparison needs at least {least}: choose "
-            "two models whose vocabularies overlap more, such as two of one family"
+            f"{a} and {b} have {len(common)} tokens in common ({common.how}), and a comparison needs at least {least}: "
+            "choose two models whose vocabularies overlap more, such as two of one family"
         )
 
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from lexiscope.precompute.compare import block_kernel
-from lexiscope.precompute.compare.block_kernel import Float32, Int64
-from lexiscope.precompute.compare.matches import Float64, Matches, exact_r
+from lexiscope.precompute.compare.block_kernel import Int64
+from lexiscope.precompute.compare.matches import Matches, exact_r
+from lexiscope.precompute.project.embedding import Float32, Float64
 from lexiscope.precompute.project.rounding import TINY, gamma
 
 BLOCK = 512  # rows of a product
@@ -116,8 +117,11 @@ def _add_matches(product: Tensor, left: Layer, right: Layer, matches: tuple[Matc
     width = left.exact.shape[1]
     error = np.float32(gamma(width + 16) + width * TINY)
     floors = of_a.floors(left.numbers), of_b.floors(right.numbers)
-    scan = _scan_on_cpu if product.device.type == "cpu" else scan_on_device
-    total, of_rows, of_columns = scan(product, *floors, error, of_a.most, of_b.most)
+    arguments = *floors, error, of_a.most, of_b.most
+    if product.device.type == "cpu":
+        total, of_rows, of_columns = block_kernel.scan(product.numpy(), *arguments)
+    else:
+        total, of_rows, of_columns = scan_on_device(product, *arguments)
     rows_r, columns_r = (_exact_r(left.exact, right.exact, pairs) for pairs in (of_rows, of_columns))
     with adding:
         of_a.add(left.numbers[of_rows[:, 0]], right.numbers[of_rows[:, 1]], rows_r)
@@ -135,12 +139,6 @@ def _exact_r(A: Float64, B: Float64, pairs: Int64) -> Float64:
 
 def sum_of(sizes: Tensor) -> float:
     return float(sizes.sum(dim=1).sum(dtype=torch.float64))
-
-
-def _scan_on_cpu(
-    product: Tensor, row_floors: Float32, column_floors: Float32, error: np.float32, row_most: int, column_most: int
-) -> tuple[float, Int64, Int64]:
-    return block_kernel.scan(product.numpy(), row_floors, column_floors, error, row_most, column_most)
 
 
 def scan_on_device(

@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.build.options import minus_of
 from lexiscope.precompute.build.progress import Progress
@@ -43,8 +41,7 @@ def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, p
     name_a, name_b = a.checkpoint.name, b.checkpoint.name
     common = common_tokens(*(token_bytes(model.tokenizer_file(), model.shape.d_vocab) for model in (a, b)))
     check_enough(common, name_a, name_b, options.least_tokens)
-    how = "their ids mean the same" if common.matched == "ids" else "matched by their text, since ids differ"
-    progress.say(f"{name_a} and {name_b} have {len(common)} tokens in common: {how}")
+    progress.say(f"{name_a} and {name_b} have {len(common)} tokens in common: {common.how}")
     folder = comparison_folder(data, name_a, name_b)
     with build_lock(folder):
         progress.say(f"checking the weights from {a.checkpoint.source} and {b.checkpoint.source}")
@@ -58,18 +55,12 @@ def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, p
             kinds = [name for name in missing if name != KERNEL]
             progress.start(f"{name_a} vs {name_b}", len(wanted), len(wanted) - len(kinds), len(kinds))
             try:
-                _make(
-                    a,
-                    b,
-                    common,
-                    device,
-                    options.threads or os.cpu_count() or 1,
-                    record,
-                    folder,
-                    missing,
-                    lacks_chance,
-                    progress,
-                )
+                with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
+                    comparer = Comparer(a, b, common, device, pool)
+                    if lacks_chance:
+                        record = record.model_copy(update={"chance": comparer.chance()})
+                        record.save(folder)
+                    _make_files(comparer, record, folder, missing, progress)
             except (MemoryError, RuntimeError) as error:
                 if is_out_of_memory(error):
                     raise BuildError(
@@ -109,27 +100,13 @@ def _say_what_is_left_out(record: ComparisonRecord, progress: Progress) -> None:
             progress.say(f"{', '.join(only)} is left out: {one.model} has it and {other.model} does not")
 
 
-def _make(
-    a: Parameters,
-    b: Parameters,
-    common: CommonTokens,
-    device: torch.device,
-    threads: int,
-    record: ComparisonRecord,
-    folder: Path,
-    missing: list[str],
-    lacks_chance: bool,
-    progress: Progress,
+def _make_files(
+    comparer: Comparer, record: ComparisonRecord, folder: Path, names: list[str], progress: Progress
 ) -> None:
-    with compute_threads(device, threads) as pool:
-        comparer = Comparer(a, b, common, device, pool)
-        if lacks_chance:
-            record = record.model_copy(update={"chance": comparer.chance()})
-            record.save(folder)
-        for name in missing:
-            if not folder.is_dir():
-                raise folder_gone(folder)
-            arrays = comparer.kernel() if name == KERNEL else comparer.kind(name, progress.step)
-            record = add_file(folder, record, name, arrays)
-            if name != KERNEL:
-                progress.unit_done(name)
+    for name in names:
+        if not folder.is_dir():
+            raise folder_gone(folder)
+        arrays = comparer.kernel() if name == KERNEL else comparer.kind(name, progress.step)
+        record = add_file(folder, record, name, arrays)
+        if name != KERNEL:
+            progress.unit_done(name)

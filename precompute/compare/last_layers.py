@@ -37,13 +37,12 @@ class LastLayers:
             return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
 
         idle = self.blocks[: self.first]
-        hook = self.blocks[self.first].register_forward_pre_hook(replace, with_kwargs=True)
         for block in idle:
             block.forward = self._hand_on
         try:
-            yield
+            with self.blocks[self.first].register_forward_pre_hook(replace, with_kwargs=True):
+                yield
         finally:
-            hook.remove()
             for block in idle:
                 del block.forward  # makes the method of its class visible again
 
@@ -52,25 +51,19 @@ class LastLayers:
         """Yield a function that returns, once the net has run, the states (B, T, d_model) that the first of the last
         layers read."""
         seen: list[Tensor] = []
-        hook = self.blocks[self.first].register_forward_pre_hook(
+        with self.blocks[self.first].register_forward_pre_hook(
             lambda _, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True
-        )
-        try:
+        ):
             yield lambda: seen[-1]
-        finally:
-            hook.remove()
 
     @contextmanager
     def stream(self) -> Iterator[Callable[[], Tensor]]:
         """Yield a function that returns, once the net has run, the stream after the last layer (B, T, d_model)."""
         seen: list[Tensor] = []
-        hook = self.blocks[-1].register_forward_hook(
+        with self.blocks[-1].register_forward_hook(
             lambda _, __, output: seen.append(output[0] if isinstance(output, tuple) else output)
-        )
-        try:
+        ):
             yield lambda: seen[-1]
-        finally:
-            hook.remove()
 
     def _hand_on(self, hidden_states: Tensor, *_: Any, **__: Any) -> Any:
         rest = (None,) * (self._outputs - 1)
@@ -80,10 +73,6 @@ class LastLayers:
         """Count the values that a block returns in a tuple, by a run of one token; 0 if it returns the stream
         itself."""
         seen: list[Any] = []
-        hook = self.blocks[0].register_forward_hook(lambda _, __, output: seen.append(output))
-        try:
-            with torch.inference_mode():
-                self.net.base_model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.net.device))
-        finally:
-            hook.remove()
+        with self.blocks[0].register_forward_hook(lambda _, __, output: seen.append(output)), torch.inference_mode():
+            self.net.base_model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.net.device))
         return len(seen[0]) if isinstance(seen[0], tuple) else 0

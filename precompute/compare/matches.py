@@ -1,14 +1,11 @@
 """The best matches of every vector so far, in the order in which they are stored: by |r|, ties by layer and index."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lexiscope.precompute.compare.block_kernel import Int64
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.project.compiled import kernel
-
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
+from lexiscope.precompute.project.embedding import Float32, Float64
 
 
 class Matches:

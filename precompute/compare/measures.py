@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,11 +10,10 @@ from lexiscope.precompute.compare.last_layers import LastLayers
 from lexiscope.precompute.compare.texts import Cut
 from lexiscope.precompute.errors import BadRequest, BadWeights
 from lexiscope.precompute.index.stitching import Measured
-from lexiscope.precompute.live.load import CLASSIFIER, load_net
+from lexiscope.precompute.live.run import inputs_of
 from lexiscope.precompute.live.vocabulary import BLOCK
-from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.weights.architectures.base import Model
-from lexiscope.precompute.weights.architectures.stored_model import LABEL_TENSORS
+from lexiscope.precompute.live.weights import CLASSIFIER, Weights, load_net
+from lexiscope.precompute.weights.architectures.base import LABEL_TENSORS, Model
 
 
 @dataclass
@@ -71,7 +69,7 @@ class NextTokens:
         states = torch.cat(before)  # (answers, d_model)
         for start in range(0, len(states), BLOCK):
             rows = slice(start, start + BLOCK)
-            tally.add(self.weights.logits(states[rows]), answers[rows])
+            tally.add(self.weights.model.logits(states[rows]), answers[rows])
 
 
 class Labels:
@@ -113,10 +111,5 @@ class Labels:
         return [named]
 
     def add(self, tally: Tally, tokens: Tensor, cuts: Sequence[Cut], answers: Tensor) -> None:
-        inputs: dict[str, Any] = {"input_ids": tokens}
-        if self.causal:
-            inputs["use_cache"] = False
-        else:
-            ends = torch.tensor([len(cut.b) for cut in cuts], device=tokens.device)[:, None]
-            inputs["attention_mask"] = (torch.arange(tokens.shape[1], device=tokens.device) < ends).long()  # (B, T)
+        inputs = inputs_of(tokens, [len(cut.b) for cut in cuts], causal=self.causal)
         tally.add(self.net(**inputs).logits, answers)

@@ -14,7 +14,7 @@ from lexiscope.precompute.compare.texts import Cut, Cutter
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.stitching import AfterLayer, Measured, StitchingRun, WithoutKernel
 from lexiscope.precompute.live.batches import of_like_length
-from lexiscope.precompute.live.run import Watcher, run
+from lexiscope.precompute.live.run import Watcher, padded, run
 from lexiscope.precompute.live.texts import Texts
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.project.embedding import Float64
@@ -57,7 +57,7 @@ def stitch(
     for group in of_like_length([len(cut.a) for cut, _ in jobs], [1] * len(jobs)):
         batch = [jobs[at][0] for at in group]
         wanted = torch.tensor([answer for at in group for answer in jobs[at][1]], device=device)
-        tokens = _padded([cut.b for cut in batch], right.padding(batch), device)
+        tokens = padded([cut.b for cut in batch], right.padding(batch), device)
         with right.layers.read() as read:
             right.add(own, tokens, batch, wanted)
         lent = read()
@@ -112,7 +112,7 @@ class _States(Watcher):
 def _states(weights: Weights, cuts: Sequence[Cut], T: int) -> list[Tensor]:
     """Return what A's first layer reads, then its stream after each layer: (B, T, d_A) each, where B has its tokens."""
     watcher = _States()
-    tokens = _padded([cut.a for cut in cuts], weights.padding, weights.device)
+    tokens = padded([cut.a for cut in cuts], weights.padding, weights.device)
     run(weights, tokens, [len(cut.a) for cut in cuts], [()] * len(cuts), watcher)
     at = torch.zeros(len(cuts), T, dtype=torch.long, device=weights.device)  # positions in A of B's tokens
     for row, cut in enumerate(cuts):
@@ -126,11 +126,6 @@ def _lend(states: Tensor, own: Tensor, cuts: Sequence[Cut]) -> Tensor:
     for row, cut in enumerate(cuts):
         states[row, : cut.lent] = own[row, : cut.lent]
     return states
-
-
-def _padded(texts: Sequence[Sequence[int]], padding: int, device: torch.device) -> Tensor:
-    T = max(map(len, texts))
-    return torch.tensor([[*tokens, *[padding] * (T - len(tokens))] for tokens in texts], device=device)  # (B, T)
 
 
 def _chance(answers: Sequence[int], classes: int) -> Measured:

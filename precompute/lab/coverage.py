@@ -10,25 +10,32 @@ as the baseline, at another (`own_random`, `last_random`). Of all N positions, 3
 RandomState(seed).randint(N, size=300); position number n goes with the one that was drawn as number n mod 300.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel
 from torch import Tensor
 
 from lexiscope.precompute.errors import NotStored
+from lexiscope.precompute.files import canonical_json, open_regular, write_beside
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lab_record import CoveragePart, Coverages, CoveragesOfLens
 from lexiscope.precompute.lab.runs import Active, Numbers, TextRuns, drawn
-from lexiscope.precompute.lab.sums import STATES, CoverageSums
 from lexiscope.precompute.live.panels.coverage import ACTIVE, KINDS, K
-from lexiscope.precompute.live.vocabulary import blocks, top_tokens
+from lexiscope.precompute.live.vocabulary import BLOCK, top_tokens
+from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import ENDS
 
 DRAWN = 300  # positions that random states are drawn from
+STATES = ("own", "own_random", "last", "last_random")
+PARTIAL_COVERAGE = "lab-coverage.partial"
+MOST_BYTES = 1 << 26  # of that file
 
 Ids = NDArray[np.int64]
 
@@ -54,6 +61,73 @@ class Wanted:
                 f"`{index.manifest.rebuild_command} --kinds {','.join(index.shape.kinds)} --force` builds it with all"
             )
         return cls(min(K, stored.k), m, seed, stored.lenses, kinds, index.layers)
+
+
+class _Kept(BaseModel):
+    """The content of the file PARTIAL_COVERAGE."""
+
+    made_from: str
+    texts: int
+    positions: int
+    shape: tuple[int, ...]
+    sums: list[float]
+
+
+class CoverageSums:
+    """Add up the coverage of one text after the other and keep the sums on disk, so that a measurement that was killed
+    can be continued: a few numbers for each lens, kind, layer and state, (L, kinds, n_layers, STATES), however many
+    texts there are; L is the number of lenses."""
+
+    def __init__(self, made_from: object, shape: tuple[int, int, int]) -> None:
+        """Start with empty sums. `made_from` is all that decides the numbers: sums made from something else are never
+        continued."""
+        self.made_from = hashlib.sha256(canonical_json(made_from)).hexdigest()
+        self.shape = (*shape, len(STATES))
+        self.texts = self.positions = 0
+        self._sums = np.zeros((3, *self.shape))  # of all positions; of the means of texts, and of their squares
+
+    def add(self, shares: Float64) -> None:
+        """Add the shares (..., T) of all positions of one text."""
+        mean = shares.mean(axis=-1)
+        self.texts += 1
+        self.positions += shares.shape[-1]
+        self._sums += np.stack([shares.sum(axis=-1), mean, mean**2])
+
+    def means(self) -> Float64:
+        """Return the means over all positions."""
+        return np.asarray(np.clip(self._sums[0] / self.positions, 0, 1))
+
+    def spreads(self) -> Float64:
+        """Return the standard deviation of the means of texts (n - 1 in the divisor); NaN for one text."""
+        if self.texts < 2:
+            return np.full(self.shape, np.nan)
+        of_texts, squares = self._sums[1], self._sums[2]
+        variance = (squares - of_texts**2 / self.texts) / (self.texts - 1)
+        return np.asarray(np.sqrt(np.clip(variance, 0, None)))
+
+    def save(self, folder: Path) -> None:
+        numbers = self._sums.ravel().tolist()
+        kept = _Kept(
+            made_from=self.made_from, texts=self.texts, positions=self.positions, shape=self.shape, sums=numbers
+        )
+        write_beside(folder / PARTIAL_COVERAGE, [kept.model_dump_json().encode()])
+
+    def go_on(self, folder: Path) -> None:
+        """Continue with what a killed measurement of the same kind has kept; ignore a file that is anything else."""
+        try:
+            with open_regular(folder / PARTIAL_COVERAGE) as file:
+                kept = _Kept.model_validate_json(file.read(MOST_BYTES))
+            if kept.made_from != self.made_from or kept.shape != self.shape:
+                return
+            self._sums = np.array(kept.sums, np.float64).reshape(self._sums.shape)
+        except (OSError, ValueError):
+            return
+        self.texts, self.positions = kept.texts, kept.positions
+
+
+def forget(folder: Path) -> None:
+    """Remove the file of a measurement under way: a finished one is in lab.json."""
+    (folder / PARTIAL_COVERAGE).unlink(missing_ok=True)
 
 
 class CoverageMeasurement:
@@ -90,7 +164,7 @@ class CoverageMeasurement:
         """Return the ids of the first tokens by each lens: (n_layers, T, d_model) -> (L, n_layers, T, k)."""
         vocabulary, k = self.runs.vocabulary, self.wanted.k
         found: dict[str, list[Tensor]] = {lens: [] for lens in self.wanted.lenses}
-        for block in blocks(states.flatten(0, 1)):
+        for block in torch.split(states.flatten(0, 1), BLOCK):
             scores = block @ vocabulary.W.T  # (block, d_vocab)
             if "dot" in found:
                 found["dot"].append(top_tokens(scores, k).ids)

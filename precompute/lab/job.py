@@ -19,11 +19,10 @@ from lexiscope.precompute.index.lab_record import (
     SimilarityPart,
     TextsUsed,
 )
-from lexiscope.precompute.lab.coverage import DRAWN, CoverageMeasurement, Wanted, coverage_part
+from lexiscope.precompute.lab.coverage import DRAWN, CoverageMeasurement, CoverageSums, Wanted, coverage_part, forget
 from lexiscope.precompute.lab.inverse import SAMPLES, KeepKScores, ff_value_samples, normal_samples, state_samples
 from lexiscope.precompute.lab.runs import LENGTH, LIMIT, TextRuns
 from lexiscope.precompute.lab.similarity import compared_k, measure_similarity
-from lexiscope.precompute.lab.sums import CoverageSums, forget
 from lexiscope.precompute.live.panels.coverage import ACTIVE
 from lexiscope.precompute.live.texts import Texts
 from lexiscope.precompute.weights.difference import Difference, Parameters

@@ -121,7 +121,7 @@ class TextRuns:
     @torch.inference_mode()
     def states(self, activity: Activity) -> Tensor:
         """Return the states after each layer, (n_layers, T, d_model), as W_U meets them."""
-        states = self.weights.before_unembedding(torch.stack(activity.states))
+        states = self.weights.model.before_unembedding(torch.stack(activity.states))
         if not states.isfinite().all():
             raise BadRequest("a run of this model gives numbers that are not finite: its states have no lists")
         return states

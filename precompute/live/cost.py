@@ -3,22 +3,14 @@ Whatever else takes time is counted as the multiplications that take as long: a 
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from lexiscope.precompute.live.first_tokens import first_tokens_cost
 from lexiscope.precompute.live.panels import PANELS
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.asks import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-)
-from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire import asks
+from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.shape import DIRECTIONS, Shape
 
 PASS_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
@@ -35,34 +27,34 @@ def row_cost(shape: Shape) -> int:
     return shape.d_vocab * shape.d_model
 
 
-def ask_cost(w: LoadedParameters, ask: Wire, tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
+def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
     """Return the cost of any ask; `tokens` are those of a text, or the number of given states. The vocabulary after the
     first MLP is made once, and then kept."""
     s = w.shape
     first_mlp = 0 if has_mlp_vocabulary else mlp_vocabulary_cost(s)
     match ask:
-        case PromptAsk() if isinstance(w, Weights):
+        case asks.PromptAsk() if isinstance(w, Weights):
             return prompt_cost(w, ask, tokens)
-        case SeedsAsk():
+        case asks.SeedsAsk():
             vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kind) & set(s.kinds))
             rows = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
             lists = ask.k * first_tokens_cost(s, ask.unbuilt)
             return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kind, range(s.n_layers))
-        case RelationAsk():
+        case asks.RelationAsk():
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s)
-        case ThroughHeadsAsk():
+        case asks.ThroughHeadsAsk():
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
             return 2 * len(ask.words) * heads * row_cost(s)
-        case StatesAsk():
+        case asks.StatesAsk():
             layers = s.n_layers if ask.layer is None else min(ask.layer + 1, s.n_layers)
             scores = 2 * tokens * tokens * s.n_heads * s.d_head
             return layers * ((PASS_TOKENS + tokens) * token_cost(s) + scores) + tokens * row_cost(s)
-        case StatesReadingAsk():
+        case asks.StatesReadingAsk():
             return tokens * row_cost(s)
-        case ReadingAsk():
+        case asks.ReadingAsk():
             made = directions_cost(w, (ask.kind,), (ask.layer,))
             return row_cost(s) + made + (first_mlp if ask.reading == "mlp" else 0)
-        case PairsReadingAsk():
+        case asks.PairsReadingAsk():
             search = PAIRS_SHARE * s.d_vocab**2 * s.d_head
             return search + (first_mlp if ask.reading == "mlp" else 0)
         case _:
@@ -79,7 +71,7 @@ def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[
     return missing * s.n_heads * s.d_head * row_cost(s)
 
 
-def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
+def prompt_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
     """Return the cost of a run with its panels. A run with changes has a second one without them, of which only
     evolution is made."""
     s = w.shape
@@ -90,7 +82,7 @@ def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
     return progress_cost(w, ask, tokens) + runs * row_cost(s) + cost  # the rows of predictions
 
 
-def progress_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
+def progress_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
     """Return the part of the cost that progress reports count: tokens through layers, and panels' vectors with the
     vocabulary."""
     s = w.shape

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
 from lexiscope.precompute.device import pick_device
-from lexiscope.precompute.errors import BadWeights, LexiscopeError, NotFound
-from lexiscope.precompute.index.tokenizer import parse_tokenizer
+from lexiscope.precompute.errors import LexiscopeError, NotFound
 from lexiscope.precompute.index.tokens import token_bytes, whole_words
 from lexiscope.precompute.live.by_words.relation import Ids, relation
 from lexiscope.precompute.live.by_words.seeds import SeedSearch
@@ -20,20 +20,12 @@ from lexiscope.precompute.live.cost import ask_cost, row_cost
 from lexiscope.precompute.live.panels.records import attention_layers
 from lexiscope.precompute.live.parameters import LoadedDifference, LoadedParameters
 from lexiscope.precompute.live.prompts import Prompts, Step
-from lexiscope.precompute.live.readings import HeadReadings, Readings
+from lexiscope.precompute.live.readings import Readings
 from lexiscope.precompute.live.states import count_states, read_states, text_states
+from lexiscope.precompute.live.texts import tokenizer_of
 from lexiscope.precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import (
-    PairsReadingAnswer,
-    PromptAnswer,
-    ReadingAnswer,
-    RelationAnswer,
-    SeedsAnswer,
-    StatesAnswer,
-    StatesReadingAnswer,
-    ThroughHeadsAnswer,
-)
+from lexiscope.precompute.live.wire.answers import PromptAnswer, SeedsAnswer
 from lexiscope.precompute.live.wire.asks import (
     PairsReadingAsk,
     PromptAsk,
@@ -45,11 +37,10 @@ from lexiscope.precompute.live.wire.asks import (
     ThroughHeadsAsk,
 )
 from lexiscope.precompute.live.wire.errors import Cancelled
-from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.fields import A, Ask
 from lexiscope.precompute.live.wire.grammar import Term
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.weights.architectures import describe
-from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.difference import Difference
 
@@ -83,14 +74,12 @@ class Engine:
             torch.set_num_threads(threads)
         torch.backends.cuda.matmul.allow_tf32 = False
         chosen, model = pick_device(device), source if isinstance(source, Difference) else describe(source)
-        path = model.tokenizer_file()
-        try:
-            tokenizer = parse_tokenizer(path.read_bytes())
-        except Exception as error:  # the library raises nothing more special
-            raise BadWeights(f"{path} is not a tokenizer ({error}). Get the checkpoint again.") from None
+        tokenizer = tokenizer_of(model)
         with torch.inference_mode():
-            parameters = _load(model, chosen)
-            engine = cls(parameters, tokenizer, path)
+            parameters = (
+                LoadedDifference(model, chosen) if isinstance(model, Difference) else Weights.load(model, chosen)
+            )
+            engine = cls(parameters, tokenizer, model.tokenizer_file())
         engine._warm_up()
         return engine
 
@@ -107,11 +96,7 @@ class Engine:
 
     @cached_property
     def readings(self) -> Readings:
-        return Readings(self.weights, self.words)
-
-    @cached_property
-    def _head_readings(self) -> HeadReadings:
-        return HeadReadings(self.weights, self.readings, self.tokenizer_file)
+        return Readings(self.weights, self.words, self.tokenizer_file)
 
     @torch.inference_mode()
     def _warm_up(self) -> None:
@@ -143,19 +128,19 @@ class Engine:
             torch.set_num_threads(threads)
         return (threads if on_cpu else 1) * len(rows) * row_cost(self.shape) / max(min(seconds), SHORTEST_SECONDS)
 
-    def cost(self, ask: Wire, tokens: int = 0) -> float:
+    def cost(self, ask: Ask[Any], tokens: int = 0) -> float:
         """Return the cost in multiplications; `tokens` are those of a prompt."""
         has_mlp_vocabulary = isinstance(self.parameters, Weights) and self.readings.has_mlp_vocabulary
         return ask_cost(self.parameters, ask, tokens, has_mlp_vocabulary=has_mlp_vocabulary)
 
-    def check(self, ask: Wire) -> None:
+    def check(self, ask: Ask[Any]) -> None:
         """Raise NotFound for an ask that needs norms or a run, where this is a difference of two models."""
         runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
         if runs and not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
 
     @staticmethod
-    def runs_model(ask: Wire) -> bool:
+    def runs_model(ask: Ask[Any]) -> bool:
         """Return True if modules of the model run for this ask, so that no other such ask may be computed at the same
         time."""
         return isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk) or getattr(ask, "reading", "") == "mlp"
@@ -179,70 +164,48 @@ class Engine:
 
     @torch.inference_mode()
     def prompts(
-        self,
-        asks: Sequence[PromptAsk],
-        step: Step = lambda *_: None,
-        cancelled: Callable[[], bool] = lambda: False,
+        self, asks: Sequence[PromptAsk], step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False
     ) -> list[PromptAnswer | LexiscopeError]:
         """Run prompts of like length in one pass. `cancelled` is asked between layers; if it is true, Cancelled is
         raised."""
         return self._prompts.answers(asks, step, cancelled)
 
     @torch.inference_mode()
-    def relation(self, ask: RelationAsk, cancelled: Callable[[], bool] = lambda: False) -> RelationAnswer:
-        """Return every head's rank of the targets; raise NotFound or BadRequest for what is no word."""
-        return relation(self.parameters, self.words, ask, self._word_tokens, _check(cancelled))
+    def answer(self, ask: Ask[A], step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False) -> A:
+        """Answer an ask that is computed alone; raise NotFound or BadRequest for what this model does not have.
+
+        `cancelled` is asked between products; if it is true, Cancelled is raised. A search for pairs, some tenths of a
+        second, does not stop midway. The first reading `mlp` takes some seconds, later ones do not.
+        """
+
+        def check() -> None:
+            if cancelled():
+                raise Cancelled
+
+        def checked(stage: str, share: float) -> None:
+            check()
+            step(stage, share)
+
+        answer: Any
+        match ask:
+            case RelationAsk():
+                answer = relation(self.parameters, self.words, ask, self._word_tokens, check)
+            case ThroughHeadsAsk():
+                answer = through_heads(self.parameters, self.words, ask, check)
+            case ReadingAsk():
+                answer = self.readings.answer(ask)
+            case PairsReadingAsk():
+                answer = self.readings.pairs(ask, checked)
+            case StatesAsk():
+                answer = text_states(self.weights, self.words, ask, check)
+            case StatesReadingAsk():
+                answer = read_states(self.weights, ask)
+            case _:
+                raise TypeError(f"{type(ask).__name__} is answered together with others")
+        return cast(A, answer)
 
     @cached_property
     def _word_tokens(self) -> Ids:
         """Return the tokens that are words, or all tokens of a vocabulary without words."""
         words = whole_words(token_bytes(self.tokenizer_file, self.shape.d_vocab))
         return np.flatnonzero(words if words.any() else np.ones_like(words))
-
-    @torch.inference_mode()
-    def through_heads(self, ask: ThroughHeadsAsk, cancelled: Callable[[], bool] = lambda: False) -> ThroughHeadsAnswer:
-        """Return what heads look for and write; raise NotFound or BadRequest for what is no word, layer or head."""
-        return through_heads(self.parameters, self.words, ask, _check(cancelled))
-
-    @torch.inference_mode()
-    def reading(self, ask: ReadingAsk) -> ReadingAnswer:
-        """Return another reading of a vector; raise NotFound if it does not exist. The first `mlp` takes some seconds,
-        later ones do not."""
-        return self.readings.answer(ask)
-
-    @torch.inference_mode()
-    def pairs_reading(
-        self, ask: PairsReadingAsk, step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False
-    ) -> PairsReadingAnswer:
-        """Return another reading of a head; raise NotFound if it does not exist. The search itself, some tenths of a
-        second, does not stop midway."""
-
-        def checked(stage: str, share: float) -> None:
-            if cancelled():
-                raise Cancelled
-            step(stage, share)
-
-        return self._head_readings.answer(ask, checked)
-
-    @torch.inference_mode()
-    def text_states(self, ask: StatesAsk, cancelled: Callable[[], bool] = lambda: False) -> StatesAnswer:
-        """Return the stream of a text after one layer, as numbers and as tokens; raise NotFound for a layer that does
-        not exist."""
-        return text_states(self.weights, self.words, ask, _check(cancelled))
-
-    @torch.inference_mode()
-    def read_states(self, ask: StatesReadingAsk) -> StatesReadingAnswer:
-        """Return given states as tokens; raise BadRequest for what is no state of this model."""
-        return read_states(self.weights, ask)
-
-
-def _load(model: Model | Difference, device: torch.device) -> LoadedParameters:
-    return LoadedDifference(model, device) if isinstance(model, Difference) else Weights.load(model, device)
-
-
-def _check(cancelled: Callable[[], bool]) -> Callable[[], None]:
-    def check() -> None:
-        if cancelled():
-            raise Cancelled
-
-    return check

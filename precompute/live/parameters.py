@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, Shape
 from lexiscope.precompute.weights.difference import Difference
 
@@ -28,12 +29,12 @@ class LoadedParameters(ABC):
     def vectors(self, kind: str, layer: int) -> Tensor:
         """Return the vectors of a kind and layer, (count, d_model)."""
 
-    def lacks(self, kind: str, layer: int) -> bool:  # noqa: ARG002
+    @abstractmethod
+    def lacks(self, kind: str, layer: int) -> bool:
         """Return True if these vectors would have to be made first: directions are made when they are first asked
         for."""
-        return False
 
-    def every_layer(self, kind: str) -> "list[Tensor]":
+    def every_layer(self, kind: str) -> list[Tensor]:
         return [self.vectors(kind, layer) for layer in range(self.shape.n_layers)]
 
     def heads(self, kind: str, layer: int) -> Tensor:
@@ -83,7 +84,7 @@ class LoadedDifference(LoadedParameters):
         return self._vectors[kind, layer]
 
     def lacks(self, kind: str, layer: int) -> bool:
-        return self._difference.lacks_directions(layer, kind)
+        return self._difference.directions.lacks(layer, kind)
 
     def factors(self, matrix: str, layer: int) -> list[Factors]:
         left, right = FACTORS[matrix]
@@ -91,3 +92,9 @@ class LoadedDifference(LoadedParameters):
             (sign, self.split_heads(of_model[left, layer]), self.split_heads(of_model[right, layer]))
             for sign, of_model in zip((1.0, -1.0), self._of_heads, strict=True)
         ]
+
+
+def check_number(what: str, number: int | None, count: int) -> None:
+    """Raise NotFound if a layer, head, neuron, ... was asked for by a number that none of the `count` has."""
+    if number is not None and not 0 <= number < count:
+        raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
+from lexiscope.precompute.errors import BadRequest, LexiscopeError
 from lexiscope.precompute.live.batches import halving, of_like_length
 from lexiscope.precompute.live.cost import progress_cost, row_cost, token_cost
 from lexiscope.precompute.live.first_tokens import first_tokens
@@ -13,7 +13,8 @@ from lexiscope.precompute.live.panels import PANELS
 from lexiscope.precompute.live.panels.attribution import target
 from lexiscope.precompute.live.panels.panel import ModelTables, PanelRun
 from lexiscope.precompute.live.panels.records import Keep, Record, Recorder, attention_layers
-from lexiscope.precompute.live.run import run
+from lexiscope.precompute.live.parameters import check_number
+from lexiscope.precompute.live.run import padded, run
 from lexiscope.precompute.live.vocabulary import likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import PanelName, Predicted, PromptAnswer
@@ -97,22 +98,20 @@ class Prompts:
             )
         position = self.words.usual_position(tokens) if ask.position is None else ask.position
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
-        _check("position", position, len(tokens))
-        _check("layer", layer, s.n_layers)
-        for what, chosen, count in (("neuron", ask.neuron, s.d_mlp), ("head", ask.head, s.n_heads)):
-            if chosen is not None:
-                _check(what, chosen, count)
+        check_number("position", position, len(tokens))
+        check_number("layer", layer, s.n_layers)
+        check_number("neuron", ask.neuron, s.d_mlp)
+        check_number("head", ask.head, s.n_heads)
         for place in ask.neurons:
-            _check("layer", place.layer, s.n_layers)
-            _check("neuron", place.neuron, s.d_mlp)
+            check_number("layer", place.layer, s.n_layers)
+            check_number("neuron", place.neuron, s.d_mlp)
         for change in ask.changes:
-            _check("layer", change.layer, s.n_layers)
-            if change.position is not None:
-                _check("position", change.position, len(tokens))
+            check_number("layer", change.layer, s.n_layers)
+            check_number("position", change.position, len(tokens))
             if isinstance(change, HeadOff):
-                _check("head", change.head, s.n_heads)
+                check_number("head", change.head, s.n_heads)
             else:
-                _check("neuron", change.neuron, s.d_mlp)
+                check_number("neuron", change.neuron, s.d_mlp)
         token = None if ask.token is None else target(self.words, ask.token)
         against = target(self.words, ask.against) if isinstance(ask.against, Word) else ask.against
         return Job(ask, tokens, position, layer, attention_layers(s, len(tokens), layer), token, against)
@@ -124,13 +123,10 @@ class Prompts:
         rows = [record for pair in records for record in pair]
         for record in rows:
             record.value_norms = self.tables.value_norms if "neurons" in record.keeps else None
-        T = max(len(row.tokens) for row in rows)
-        tokens = torch.tensor(
-            [row.tokens + (self.words.padding,) * (T - len(row.tokens)) for row in rows], device=w.device
-        )
-        words = sum(len(row.tokens) for row in rows)
-        recorder = Recorder(rows, lambda layer: progress.add("run", words * progress.layer_cost * (layer > 0)))
-        last = run(w, tokens, [len(row.tokens) for row in rows], [row.changes for row in rows], recorder)
+        tokens = padded([row.tokens for row in rows], self.words.padding, w.device)
+        lengths = [len(row.tokens) for row in rows]
+        recorder = Recorder(rows, lambda layer: progress.add("run", sum(lengths) * progress.layer_cost * (layer > 0)))
+        last = run(w, tokens, lengths, [row.changes for row in rows], recorder)
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
         found = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
@@ -173,8 +169,3 @@ class Prompts:
     def _free(self) -> None:
         if self.w.device.type == "cuda":
             torch.cuda.empty_cache()
-
-
-def _check(what: str, number: int, count: int) -> None:
-    if not 0 <= number < count:
-        raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")

@@ -17,12 +17,14 @@ import torch
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from lexiscope.precompute.live.parameters import check_number
 from lexiscope.precompute.live.vocabulary import scored
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, ReadingAnswer, TokenPair
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk, ReadingAsk
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
+from lexiscope.precompute.project.pairs.leaderboard import PairList
 from lexiscope.precompute.project.pairs.masks import Masks
 from lexiscope.precompute.project.vectors import Projector
 from lexiscope.precompute.shape import FACTORS, LENSES, SIDES
@@ -35,8 +37,8 @@ Step = Callable[[str, float], None]  # the stage, and which share of all work is
 
 
 class Readings:
-    def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words = w, words
+    def __init__(self, w: Weights, words: Words, tokenizer_file: Path) -> None:
+        self.w, self.words, self.tokenizer_file = w, words, tokenizer_file
         self._mlp_vocabulary: Embedding | None = None
         self._rows_done = 0  # rows of that vocabulary that are computed already
 
@@ -44,9 +46,8 @@ class Readings:
         s = self.w.shape
         if ask.kind not in s.kinds:
             raise NotFound(f"there are no vectors of kind {ask.kind!r}, only {', '.join(s.kinds)}")
-        for what, number, count in (("layer", ask.layer, s.n_layers), (ask.kind, ask.index, s.count(ask.kind))):
-            if not 0 <= number < count:
-                raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
+        check_number("layer", ask.layer, s.n_layers)
+        check_number(ask.kind, ask.index, s.count(ask.kind))
         if ask.reading == "norm":
             projector = self._reads if SIDES[ask.kind] == "reads" else self._writes
             return _answer(projector, self.folded(ask.kind, ask.layer, ask.index), ask)
@@ -71,11 +72,8 @@ class Readings:
 
     @cached_property
     def _writes(self) -> Projector:
-        return (
-            self._reads
-            if self.words.reads is self.words.writes
-            else Projector(self.words.writes.embedding, LONGEST_LIST)
-        )
+        tied = self.words.reads is self.words.writes
+        return self._reads if tied else Projector(self.words.writes.embedding, LONGEST_LIST)
 
     @cached_property
     def _after_mlp(self) -> Projector:
@@ -109,6 +107,45 @@ class Readings:
     def _rows(self) -> torch.Tensor:
         return torch.empty_like(self.w.W_E)
 
+    def pairs(self, ask: PairsReadingAsk, step: Step) -> PairsReadingAnswer:
+        """Find the top pairs of W_V W_O or W_Q W_Kᵀ."""
+        from lexiscope.precompute.project.pairs.head_pairs import (  # here, so that numba compiles only for heads
+            Matrix,
+            top_pairs,
+        )
+
+        s = self.w.shape
+        check_number("layer", ask.layer, s.n_layers)
+        check_number("head", ask.head, s.n_heads)
+        left, right = FACTORS[ask.matrix]
+        step("vocabulary", 0.0)
+        if ask.reading == "mlp":
+            self.make_mlp_vocabulary(lambda share: step("vocabulary", share * SHARE_BEFORE_SEARCH))
+        source, target = self._vocabulary(left, ask), self._vocabulary(right, ask)
+        W_left, W_right = self._factor(left, ask), self._factor(right, ask)
+        step("pairs", SHARE_BEFORE_SEARCH)
+        matrix = Matrix(source, target, W_left, W_right, _product(source, W_left), _product(target, W_right))
+        top, bottom = top_pairs(matrix, self.masks, ask.lens, ask.n)[ask.preset]
+        return {"top": _scored_pairs(top), "bottom": _scored_pairs(bottom)}
+
+    @cached_property
+    def masks(self) -> Masks:
+        tokens = token_bytes(self.tokenizer_file, self.w.shape.d_vocab)
+        return Masks.of(distinct_classes(tokens), whole_words(tokens))
+
+    def _vocabulary(self, kind: str, ask: PairsReadingAsk) -> Embedding:
+        if ask.reading == "mlp":
+            return self.mlp_vocabulary
+        return (self.words.reads if SIDES[kind] == "reads" else self.words.writes).embedding
+
+    def _factor(self, kind: str, ask: PairsReadingAsk) -> Float32:
+        """Return the head's vectors of a kind (d_model, d_head), with the norm folded in where that is the reading."""
+        first = self.w.shape.row(kind, ask.head, 0)
+        rows = slice(first, first + self.w.shape.d_head)
+        if ask.reading == "norm":
+            return np.ascontiguousarray(self.folded(kind, ask.layer, rows).T)
+        return np.ascontiguousarray(self.w.vectors(kind, ask.layer)[rows].cpu().numpy().T)
+
 
 def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
     v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
@@ -122,61 +159,9 @@ def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAn
     return {"top": top, "bottom": bottom}
 
 
-class HeadReadings:
-    """Finds the top pairs of W_V W_O or W_Q W_Kᵀ in another reading."""
-
-    def __init__(self, w: Weights, readings: Readings, tokenizer_file: Path) -> None:
-        self.w, self.readings, self.tokenizer_file = w, readings, tokenizer_file
-
-    def answer(self, ask: PairsReadingAsk, step: Step) -> PairsReadingAnswer:
-        from lexiscope.precompute.project.pairs.head_pairs import (  # here, so that numba compiles only for heads
-            Matrix,
-            top_pairs,
-        )
-
-        s = self.w.shape
-        for what, number, count in (("layer", ask.layer, s.n_layers), ("head", ask.head, s.n_heads)):
-            if not 0 <= number < count:
-                raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
-        left, right = FACTORS[ask.matrix]
-        step("vocabulary", 0.0)
-        if ask.reading == "mlp":
-            self.readings.make_mlp_vocabulary(lambda share: step("vocabulary", share * SHARE_BEFORE_SEARCH))
-        source, target = self._vocabulary(left, ask), self._vocabulary(right, ask)
-        W_left, W_right = self._factor(left, ask), self._factor(right, ask)
-        step("pairs", SHARE_BEFORE_SEARCH)
-        matrix = Matrix(source, target, W_left, W_right, _product(source, W_left), _product(target, W_right))
-        top, bottom = (
-            [
-                _pair(source, target, score)
-                for (source, target), score in zip(end.pairs.tolist(), end.scores.tolist(), strict=True)
-            ]
-            for end in top_pairs(matrix, self.masks, ask.lens, ask.n)[ask.preset]
-        )
-        return {"top": top, "bottom": bottom}
-
-    @cached_property
-    def masks(self) -> Masks:
-        tokens = token_bytes(self.tokenizer_file, self.w.shape.d_vocab)
-        return Masks.of(distinct_classes(tokens), whole_words(tokens))
-
-    def _vocabulary(self, kind: str, ask: PairsReadingAsk) -> Embedding:
-        if ask.reading == "mlp":
-            return self.readings.mlp_vocabulary
-        words = self.readings.words
-        return (words.reads if SIDES[kind] == "reads" else words.writes).embedding
-
-    def _factor(self, kind: str, ask: PairsReadingAsk) -> Float32:
-        """Return the head's vectors of a kind (d_model, d_head), with the norm folded in where that is the reading."""
-        first = self.w.shape.row(kind, ask.head, 0)
-        rows = slice(first, first + self.w.shape.d_head)
-        if ask.reading == "norm":
-            return np.ascontiguousarray(self.readings.folded(kind, ask.layer, rows).T)
-        return np.ascontiguousarray(self.w.vectors(kind, ask.layer)[rows].cpu().numpy().T)
-
-
-def _pair(source: int, target: int, score: float) -> TokenPair:
-    return {"from": {"id": source}, "to": {"id": target}, "score": score}
+def _scored_pairs(found: PairList) -> list[TokenPair]:
+    pairs = zip(found.pairs.tolist(), found.scores.tolist(), strict=True)
+    return [{"from": {"id": source}, "to": {"id": target}, "score": score} for (source, target), score in pairs]
 
 
 def _product(embedding: Embedding, W: Float32) -> torch.Tensor:

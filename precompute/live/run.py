@@ -6,8 +6,9 @@ padding reaches no position of the text, because nothing looks at later position
 the text ends.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,29 +38,31 @@ class Watcher:
         """Called with (B, T, d_mlp) each: what the keys read, before the activation, and what multiplies the values."""
 
 
-def run(
-    w: Weights,
-    tokens: Tensor,
-    lengths: Sequence[int],
-    changes: Sequence[Changes],
-    watcher: Watcher,
-) -> Tensor:
+def run(w: Weights, tokens: Tensor, lengths: Sequence[int], changes: Sequence[Changes], watcher: Watcher) -> Tensor:
     """Run tokens (B, T), and return the stream after the last layer (B, T, d_model), before the final norm of a
     decoder.
 
     `lengths` say where each text ends, `changes` are one sequence for each prompt.
     """
     hooks = _Hooks(w, tokens.shape, changes, watcher)
-    inputs: dict[str, Any] = {"input_ids": tokens}
-    if w.shape.causal:
-        inputs["use_cache"] = False
-    else:
-        ends = torch.tensor(lengths, device=tokens.device)[:, None]
-        inputs["attention_mask"] = (torch.arange(tokens.shape[1], device=tokens.device) < ends).long()  # (B, T)
     with hooks.attached():
-        w.net.base_model(**inputs)
+        w.net.base_model(**inputs_of(tokens, lengths, causal=w.shape.causal))
     assert hooks.last is not None
     return hooks.last
+
+
+def inputs_of(tokens: Tensor, lengths: Sequence[int], *, causal: bool) -> dict[str, Any]:
+    """Return what a net is called with to run tokens (B, T)."""
+    if causal:
+        return {"input_ids": tokens, "use_cache": False}
+    ends = torch.tensor(lengths, device=tokens.device)[:, None]
+    return {"input_ids": tokens, "attention_mask": (torch.arange(tokens.shape[1], device=tokens.device) < ends).long()}
+
+
+def padded(texts: Sequence[Sequence[int]], padding: int, device: torch.device) -> Tensor:
+    """Return the tokens of texts (B, T), the shorter ones filled up."""
+    T = max(map(len, texts))
+    return torch.tensor([[*tokens, *[padding] * (T - len(tokens))] for tokens in texts], device=device)
 
 
 class _Hooks:
@@ -74,46 +77,40 @@ class _Hooks:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        model, body = self.w.model, self.w.model.body_of(self.w.net)
-        handles = []
-        try:
+        model = self.w.model
+        with ExitStack() as handles:
             for layer in range(self.w.shape.n_layers):
-
-                def module(name: str, layer: int = layer) -> Any:
-                    return body.get_submodule(model.module(layer, name))
-
-                block, attention = body.get_submodule(model.block.format(layer)), module(model.attention)
-                before: list[tuple[Any, Callable[..., Any]]] = [
-                    (module(model.linears["w_q"]), self.before_queries),
-                    (module(model.linears["w_o"]), self.before_output),
-                    (module(model.linears["ff_value"]), self.before_values),
-                ]
-                after: list[tuple[Any, Callable[..., Any]]] = [
-                    (attention, self.after_attention),
-                    (module(model.linears["ff_key"]), self.after_keys),
-                    (block, self.after_layer),
-                ]
-                handles.append(block.register_forward_pre_hook(_of(self.before_layer, layer), with_kwargs=True))
-                handles.append(attention.register_forward_pre_hook(self.before_attention, with_kwargs=True))
-                handles += [where.register_forward_pre_hook(_of(hook, layer)) for where, hook in before]
-                handles += model.watch_middle(block, _of(self.between, layer))
-                handles += [where.register_forward_hook(_of(hook, layer)) for where, hook in after]
+                block = model.body_of(self.w.net).get_submodule(model.block.format(layer))
+                attention = model.module_of(layer, model.attention)
+                w_q, w_o, ff_key, ff_value = (
+                    model.module_of(layer, model.linears[kind]) for kind in ("w_q", "w_o", "ff_key", "ff_value")
+                )
+                for handle in (
+                    block.register_forward_pre_hook(partial(self.before_layer, layer), with_kwargs=True),
+                    attention.register_forward_pre_hook(self.before_attention, with_kwargs=True),
+                    w_q.register_forward_pre_hook(self.before_queries),
+                    w_o.register_forward_pre_hook(partial(self.before_output, layer)),
+                    ff_value.register_forward_pre_hook(partial(self.before_values, layer)),
+                    *model.watch_middle(block, partial(self.between, layer)),
+                    attention.register_forward_hook(partial(self.after_attention, layer)),
+                    ff_key.register_forward_hook(self.after_keys),
+                    block.register_forward_hook(partial(self.after_layer, layer)),
+                ):
+                    handles.enter_context(handle)
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def before_layer(self, layer: int, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.watcher.layer(layer)
         if layer == 0:
-            self.last = _first(args, kwargs)
-            self.watcher.stream(0, "embedding", self.last)
+            embedded: Tensor = args[0] if args else kwargs["hidden_states"]
+            self.last = embedded
+            self.watcher.stream(0, "embedding", embedded)
 
     def before_attention(self, _: Any, __: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         turned = kwargs.get("position_embeddings")
         self.rotation = None if turned is None else (turned[0][0], turned[1][0])  # equal for all prompts
 
-    def before_queries(self, _: int, __: Any, args: tuple[Tensor]) -> None:
+    def before_queries(self, _: Any, args: tuple[Tensor]) -> None:
         self.read = args[0]
 
     def before_output(self, layer: int, _: Any, args: tuple[Tensor]) -> tuple[Tensor]:
@@ -132,7 +129,7 @@ class _Hooks:
     def between(self, layer: int, stream: Tensor) -> None:
         self.watcher.stream(layer, "attention", stream.view(self.B, self.T, -1))
 
-    def after_keys(self, _: int, __: Any, ___: Any, output: Tensor) -> None:
+    def after_keys(self, _: Any, __: Any, output: Tensor) -> None:
         self.keys = output.view(self.B, self.T, -1)
 
     def before_values(self, layer: int, _: Any, args: tuple[Tensor]) -> tuple[Tensor]:
@@ -159,15 +156,6 @@ class _Hooks:
 
 def _where(change: NeuronSet | HeadOff) -> slice | int:
     return slice(None) if change.position is None else change.position
-
-
-def _of(hook: Callable[..., Any], layer: int) -> Callable[..., Any]:
-    return lambda *arguments: hook(layer, *arguments)
-
-
-def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    first: Tensor = args[0] if args else kwargs["hidden_states"]
-    return first
 
 
 def rotated(x: Tensor, rotation: Rotation) -> Tensor:

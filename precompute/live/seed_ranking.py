@@ -66,21 +66,6 @@ def weighted_mean(terms: Float64, weights: Float64) -> Float64:
     return q
 
 
-def rank_of_vector(model: Parameters, seeds: list[Seed], kind: str, layer: int, index: int) -> int:
-    """Return the rank of one vector, from 1, among all of its kind by its score with the seeds (lens dot); of equal
-    ones the first in layer and index comes first."""
-    W = model.W_U if SIDES[kind] == "writes" else model.W_E
-    q = query(W.numpy(), seeds)
-    scores = [
-        np.einsum("nd,d->n", model.vectors(each, kind).numpy().astype(np.float64), q)
-        for each in range(model.shape.n_layers)
-    ]
-    own = scores[layer][index]
-    before = np.concatenate([*scores[:layer], scores[layer][:index]])
-    behind = np.concatenate([scores[layer][index + 1 :], *scores[layer + 1 :]])
-    return 1 + int((before >= own).sum()) + int((behind > own).sum())
-
-
 def rank_by_seeds(
     model: Parameters, seeds: list[Seed], kinds: Iterable[str], n: int, lens: str = "dot"
 ) -> list[Ranked]:

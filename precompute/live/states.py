@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.live.parameters import check_number
 from lexiscope.precompute.live.run import Watcher, run
 from lexiscope.precompute.live.vocabulary import likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
@@ -41,8 +42,7 @@ class _UpTo(Watcher):
 def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], None]) -> StatesAnswer:
     """Run a text up to a layer. `check` is called before each layer; what it raises ends the work."""
     layer = w.shape.n_layers - 1 if ask.layer is None else ask.layer
-    if not 0 <= layer < w.shape.n_layers:
-        raise NotFound(f"layer {layer} does not exist here: 0 to {w.shape.n_layers - 1} do")
+    check_number("layer", layer, w.shape.n_layers)
     tokens = words.prompt(ask.text)
     if len(tokens) > w.n_positions:
         raise BadRequest(f"the text has {len(tokens)} tokens, but the model has only {w.n_positions} positions")

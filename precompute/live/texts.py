@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from lexiscope.precompute.errors import BadRequest, BadWeights
 from lexiscope.precompute.files import read_regular
 from lexiscope.precompute.index.tokenizer import parse_tokenizer
-from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.difference import Parameters
 
 COLUMNS = ("text", "label")
 Encoded: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -99,8 +99,8 @@ def encode(tokenizer: Tokenizer, text: str) -> Encoded:
     return tuple(encoding.ids[:first]), tuple(encoding.ids[first:stop]), tuple(encoding.ids[stop:])
 
 
-def tokenizer_of(model: Model) -> Tokenizer:
-    path = model.checkpoint.tokenizer_file()
+def tokenizer_of(model: Parameters) -> Tokenizer:
+    path = model.tokenizer_file()
     try:
         return parse_tokenizer(path.read_bytes())
     except Exception as error:  # the library raises nothing more special

@@ -20,11 +20,6 @@ BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
 Tick = Callable[[float], None]  # called with how many rows of a product with the vocabulary are done
 
 
-def blocks(rows: Tensor, size: int = BLOCK) -> Iterator[Tensor]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
-
-
 @dataclass(frozen=True)
 class Top:
     ids: Tensor  # (n, k)
@@ -132,7 +127,7 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
 
 def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple[Tensor, ...]:
     """Return the columns of Likelihoods for one block, whose scores are freed before the next block."""
-    logits = w.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
+    logits = w.model.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
     top = top_tokens(logits, k)
     wanted = top.ids[:, :1] if answers is None else answers[:, None]
     answer = logits.gather(1, wanted)

@@ -1,5 +1,5 @@
 """A model in memory that can run: the net of `transformers`, and its parameters under the names of the field, held
-once."""
+once. The net is float32, with attention written out; files are safetensors, and no code from outside runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lexiscope.precompute.live.load import load_net
+from lexiscope.precompute.errors import BadWeights, first_line
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.architectures.family import NormName, Part
 
 BLOCK_ROWS = 4096
+SMALLEST = 1e-30  # least length that something is divided by
+CLASSIFIER = "AutoModelForSequenceClassification"
 
 
 @dataclass(frozen=True)
@@ -49,20 +51,17 @@ class Weights(LoadedParameters):
         return self.model.read(layer, kind)
 
     def lacks(self, kind: str, layer: int) -> bool:
-        return self.model.lacks_directions(layer, kind)
+        return self.model.directions.lacks(layer, kind)
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
         """Return the bias of a kind: (count,) if it reads, (d_model,) if it writes."""
-        return self.model.bias(self.net, layer, kind)
+        return self.model.bias(layer, kind)
 
     def every_head(self, kind: str, layer: int) -> Tensor:
         """Return the vectors of every head, (n_heads, d_head, d_model); what heads share is repeated."""
         heads = self.heads(kind, layer)
-        return (
-            heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)
-            if len(heads) < self.shape.n_heads
-            else heads
-        )
+        shared_by = self.shape.n_heads // len(heads)
+        return heads if shared_by == 1 else heads.repeat_interleave(shared_by, dim=0)
 
     def every_bias(self, kind: str, layer: int) -> Tensor | None:
         """Return (n_heads, d_head), as every_head does."""
@@ -74,26 +73,26 @@ class Weights(LoadedParameters):
 
     def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
         """Send x (..., d_model) through a norm of the model; the final one has layer 0."""
-        normed: Tensor = self.model.norm(self.net, name, layer)(x)
+        normed: Tensor = self.model.norm(name, layer)(x)
         return normed
 
     def norm_numbers(self, name: NormName, layer: int = 0) -> Norm:
-        return self._numbers(self.model.norm(self.net, name, layer))
+        return self._numbers(self.model.norm(name, layer))
 
     def norm_of_written(self, layer: int, part: Part) -> Norm | None:
         """Return the norm of what attention or FF writes, before it is added to the stream, where the model has one
         (Gemma 2)."""
-        module = self.model.norm_of_written(self.net, layer, part)
+        module = self.model.norm_of_written(layer, part)
         return None if module is None else self._numbers(module)
 
     def norm_of_sum(self, layer: int, part: Part) -> Norm | None:
         """Return the norm of the stream after attention or FF was added, where the model has one (encoders)."""
-        module = self.model.norm_of_sum(self.net, layer, part)
+        module = self.model.norm_of_sum(layer, part)
         return None if module is None else self._numbers(module)
 
     def transform(self) -> "tuple[Any, Callable[[Tensor], Tensor], Norm] | None":
         """Return what an encoder's head has before W_U: a linear module, an activation and a norm."""
-        made = self.model.transform(self.net)
+        made = self.model.transform()
         return made and (made[0], made[1], self._numbers(made[2]))
 
     def unembedding(self, token: int) -> tuple[Tensor, float]:
@@ -120,23 +119,19 @@ class Weights(LoadedParameters):
         gain, centres = module.weight + self.model.gain_offset, isinstance(module, torch.nn.LayerNorm)
         return Norm(gain, getattr(module, "bias", None), float(eps), centres)
 
-    def scale(self, layer: int) -> float:
-        """Return what attention scores are multiplied with."""
-        return self.model.scale(self.net, layer)
-
     def head_states(self, kind: str, layer: int, x: Tensor) -> Tensor:
         """Return queries (w_q) or keys (w_k) of states x (n, d_model), as the model makes them but for their turn by
         position: biases and norms included. (n_heads, n, d_head), grouped heads' keys repeated."""
         made = functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
         z = made.view(len(x), -1, self.shape.d_head).transpose(0, 1)
-        if norms := self.model.head_norms(self.net, layer, kind):
+        if norms := self.model.head_norms(layer, kind):
             z = torch.cat([norm(part) for norm, part in zip(norms, z.chunk(len(norms)), strict=True)])
         return z.repeat_interleave(self.shape.n_heads // len(z), dim=0)
 
     def head_norm(self, kind: str, layer: int) -> Norm | None:
         """Return the norm of queries (w_q) or keys (w_k), where the model has one; gain (n_heads, d_head), or (1,
         d_head) if heads share it."""
-        norms = [self._numbers(module) for module in self.model.head_norms(self.net, layer, kind)]
+        norms = [self._numbers(module) for module in self.model.head_norms(layer, kind)]
         if not norms:
             return None
         gain = torch.stack([norm.gain for norm in norms])
@@ -145,39 +140,18 @@ class Weights(LoadedParameters):
 
     def capped(self, scores: Tensor, layer: int) -> Tensor:
         """Return attention scores after the soft cap, where the model has one."""
-        cap = getattr(self.model.attention_of(self.net, layer), "attn_logit_softcapping", None)
+        cap = getattr(self.model.attention_of(layer), "attn_logit_softcapping", None)
         return scores if cap is None else cap * torch.tanh(scores / cap)
-
-    @property
-    def embedding_scale(self) -> float:
-        return self.model.embedding_scale(self.net)
-
-    def before_unembedding(self, stream: Tensor) -> Tensor:
-        """Turn a stream (..., d_model) after a layer into what W_U meets, without a head of more than W_U."""
-        return self.model.before_unembedding(self.net, stream)
-
-    def logits(self, stream: Tensor) -> Tensor:
-        """Return the logits (n, d_vocab) of a stream (n, d_model) after a layer, by the model's own last steps."""
-        return self.model.logits(self.net, stream)
 
     def cosines(self, stream: Tensor) -> Tensor:
         """Return the cosines (n, d_vocab) of a stream (n, d_model) with the centred rows of W_U."""
         mean, inverse = self._centred
-        lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=1e-30)
+        lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=SMALLEST)
         return (stream @ self.W_U.T - (stream @ mean)[:, None]) * inverse / lengths
 
     @cached_property
     def _centred(self) -> tuple[Tensor, Tensor]:
-        """Return the mean row of W_U (d_model,), and 1 / the length of every row less the mean (d_vocab,). They are
-        made block by block: a second W_U would be a large part of a worker's memory."""
-        mean = self.W_U.mean(dim=0)
-        blocks = [self.W_U[start : start + BLOCK_ROWS] for start in range(0, len(self.W_U), BLOCK_ROWS)]
-        lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in blocks]
-        return mean, 1 / torch.cat(lengths).clamp(min=1e-30)
-
-    @cached_property
-    def activation(self) -> Callable[[Tensor], Tensor]:
-        return self.model.activation(self.net)
+        return mean_and_inverse_lengths(self.W_U)
 
     def neurons(self, x: Tensor, layer: int) -> Tensor:
         """Return coefficients (..., d_mlp), as they multiply the values, of states (..., d_model) after the norm."""
@@ -186,13 +160,54 @@ class Weights(LoadedParameters):
             for kind in self.shape.kinds
             if kind in ("ff_key", "ff_up")
         }
-        coefficients = self.activation(read["ff_key"])
+        coefficients = self.model.activation()(read["ff_key"])
         return coefficients * read["ff_up"] if self.shape.gated else coefficients
 
     def after_first_mlp(self, e: Tensor) -> Tensor:
         """Return embeddings e (n, d_model) as they would be after the first layer's FF, without its attention."""
-        return self.model.add_ff(self.net, self.model.stream_of(self.net, e), self._first_ff, 0)
+        return self.model.add_ff(self.model.stream_of(e), self._first_ff, 0)
 
     def _first_ff(self, x: Tensor) -> Tensor:
         written, bias = self.neurons(x, 0) @ self.vectors("ff_value", 0), self.bias("ff_value", 0)
         return written if bias is None else written + bias
+
+
+def mean_and_inverse_lengths(W: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean row of W (d_model,), and 1 / the length of every row less the mean (d_vocab,). They are made
+    block by block: a second vocabulary would be a large part of a worker's memory."""
+    mean = W.mean(dim=0)
+    lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in torch.split(W, BLOCK_ROWS)]
+    return mean, 1 / torch.cat(lengths).clamp(min=SMALLEST)
+
+
+def load_net(model: Model, device: torch.device, net_class: str | None = None) -> Any:
+    """Load the net on the device, ready to run; raise BadWeights for whatever `transformers` cannot make of the files.
+
+    `net_class` is a class of transformers where it is not the family's own, such as CLASSIFIER.
+    """
+    import transformers as untyped
+
+    transformers: Any = untyped  # most of its functions carry no types
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    folder, chosen_class = model.checkpoint.folder, getattr(transformers, net_class or model.net_class)
+    fields = {name: value for name, value in model.checkpoint.config.items() if name != "model_type"}
+    try:
+        config = transformers.AutoConfig.for_model(model.model_type, **fields)
+        net, info = chosen_class.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            attn_implementation="eager",  # the others do not show their weights
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as error:  # damaged files can cause errors of any kind
+        raise BadWeights(f"transformers cannot load {folder} as {model.shape.name}: {first_line(error)}") from error
+    if missing := sorted(name for name in info["missing_keys"] if not name.startswith(model.unused)):
+        raise BadWeights(
+            f"{folder} has no tensor {missing[0]}, which a run needs. The checkpoint is incomplete: get it again."
+        )
+    return net.eval().requires_grad_(False).to(device)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lexiscope.precompute.errors import BadWeights
 
+Int32 = NDArray[np.int32]
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 

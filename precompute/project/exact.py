@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.project.compiled import kernel
-from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
-
-Int32 = NDArray[np.int32]
+from lexiscope.precompute.project.embedding import Embedding, Float32, Float64, Int32
 
 LANES = 32  # running sums of a dot product: enough to fill any processor's vector registers
 

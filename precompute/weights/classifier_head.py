@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from lexiscope.precompute.errors import BadWeights
-from lexiscope.precompute.weights.architectures.base import Model
-from lexiscope.precompute.weights.architectures.stored_model import LABEL_TENSORS
+from lexiscope.precompute.weights.architectures.base import LABEL_TENSORS, Model
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.difference import Difference, Parameters
 

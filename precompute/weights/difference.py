@@ -24,7 +24,7 @@ from lexiscope.precompute.rebuild_command import difference_name
 from lexiscope.precompute.shape import DIRECTION_KINDS, Shape
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.checkpoint import Checkpoint
-from lexiscope.precompute.weights.directions import Directions, Factors, KeptDirections
+from lexiscope.precompute.weights.directions import Factors, KeptDirections
 
 # What must be equal for vectors to be subtracted; d_vocab and the tokens are looked at by themselves.
 SAME = ("n_layers", "n_heads", "n_kv_heads", "d_model", "d_head", "d_mlp", "gated")
@@ -67,19 +67,11 @@ class Difference:
     def vectors(self, layer: int, kind: str) -> Tensor:
         """Return tuned - base, (shape.count(kind), d_model); directions are those of the matrices M_tuned - M_base."""
         if kind in DIRECTION_KINDS:
-            return self._directions.vectors(layer, kind)
+            return self.directions.vectors(layer, kind)
         return self.tuned.vectors(layer, kind) - self.base.vectors(layer, kind)
 
-    def directions(self, layer: int, matrix: str) -> Directions:
-        """Return the singular directions of the heads' matrices, and their singular values."""
-        return self._directions.of(layer, matrix)
-
-    def lacks_directions(self, layer: int, kind: str) -> bool:
-        """Return True if asking for vectors of this kind means to make directions first."""
-        return kind in DIRECTION_KINDS and self._directions.lacks(layer, kind)
-
     @cached_property
-    def _directions(self) -> KeptDirections:
+    def directions(self) -> KeptDirections:
         return KeptDirections(self)
 
     def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:

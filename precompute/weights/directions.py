@@ -14,12 +14,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.shape import DIRECTIONS, SIDES, Shape
+from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, SIDES
+
+if TYPE_CHECKING:
+    from lexiscope.precompute.weights.difference import Parameters
 
 Factors: TypeAlias = tuple[Tensor, Tensor]  # (d_model, d) each, float64: a head's matrix is left rightᵀ
 
@@ -44,22 +47,10 @@ class Directions:
         return self.left.nbytes + self.right.nbytes + self.singular.nbytes
 
 
-class WithHeads(Protocol):
-    """A model, or a difference of two, from which directions are made."""
-
-    @property
-    def shape(self) -> Shape: ...
-    @property
-    def W_E(self) -> Tensor: ...
-    @property
-    def W_U(self) -> Tensor: ...
-    def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]: ...
-
-
 class KeptDirections:
     """The directions of a model, each layer's made when it is first asked for; the last ones asked for are kept."""
 
-    def __init__(self, model: WithHeads) -> None:
+    def __init__(self, model: "Parameters") -> None:
         self._model = model
         self._kept: OrderedDict[tuple[int, str], Directions] = OrderedDict()
         self._lock = Lock()
@@ -71,6 +62,7 @@ class KeptDirections:
         return found.left if kind == DIRECTIONS[matrix][0] else found.right
 
     def of(self, layer: int, matrix: str) -> Directions:
+        """Return the singular directions of the heads' matrices, and their singular values."""
         with self._lock:
             if (layer, matrix) not in self._kept:
                 model = self._model
@@ -82,8 +74,8 @@ class KeptDirections:
             return self._kept[layer, matrix]
 
     def lacks(self, layer: int, kind: str) -> bool:
-        """Return True if asking for vectors of this kind would mean to make them."""
-        return (layer, _matrix_of(kind)) not in self._kept
+        """Return True if asking for vectors of this kind, which may be any, would mean to make directions."""
+        return kind in DIRECTION_KINDS and (layer, _matrix_of(kind)) not in self._kept
 
 
 def _matrix_of(kind: str) -> str:

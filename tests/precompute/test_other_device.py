@@ -65,13 +65,13 @@ def seeds(**fields: Any) -> Callable[[Engine], object]:
 
 
 def pairs_reading(**fields: Any) -> Callable[[Engine], object]:
-    return lambda engine: engine.pairs_reading(PairsReadingAsk(layer=1, head=0, **fields))
+    return lambda engine: engine.answer(PairsReadingAsk(layer=1, head=0, **fields))
 
 
 def states_read_back(engine: Engine) -> list[object]:
     """States of a text, and the same states read as those of any origin."""
-    answer = engine.text_states(StatesAsk(text=TEXT, layer=1))
-    return [answer, engine.read_states(StatesReadingAsk(states=answer["states"]))]
+    answer = engine.answer(StatesAsk(text=TEXT, layer=1))
+    return [answer, engine.answer(StatesReadingAsk(states=answer["states"]))]
 
 
 UNBUILT = {"layers": {0, 1, 2}}
@@ -85,11 +85,11 @@ ASKS: dict[str, Callable[[Engine], object]] = {
     "attribution-against": prompt(panel=("attribution",), against={"word": "dog"}),
     "seeds": seeds(unbuilt=UNBUILT, rank_of={"kind": "ff_value", "layer": 0, "index": 2}),
     "seeds-cosine": seeds(lens="cosine"),
-    "relation-vo": lambda engine: engine.relation(RelationAsk(pairs=PAIRS)),
-    "relation-qk": lambda engine: engine.relation(RelationAsk(pairs=PAIRS, matrix="qk", lens="cosine")),
-    "through-heads": lambda engine: engine.through_heads(ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0, 1))),
-    "norm": lambda engine: engine.reading(ReadingAsk(kind="ff_key", layer=1, index=2, reading="norm")),
-    "mlp": lambda engine: engine.reading(ReadingAsk(kind="w_q", layer=1, index=2, reading="mlp", lens="cosine")),
+    "relation-vo": lambda engine: engine.answer(RelationAsk(pairs=PAIRS)),
+    "relation-qk": lambda engine: engine.answer(RelationAsk(pairs=PAIRS, matrix="qk", lens="cosine")),
+    "through-heads": lambda engine: engine.answer(ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0, 1))),
+    "norm": lambda engine: engine.answer(ReadingAsk(kind="ff_key", layer=1, index=2, reading="norm")),
+    "mlp": lambda engine: engine.answer(ReadingAsk(kind="w_q", layer=1, index=2, reading="mlp", lens="cosine")),
     "pairs-norm": pairs_reading(matrix="vo", reading="norm", preset="words"),
     "pairs-mlp": pairs_reading(matrix="qk", reading="mlp", lens="cosine"),
     "states": states_read_back,

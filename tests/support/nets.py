@@ -190,7 +190,7 @@ class Net:
         attention, s = self.module(layer, "attention"), model.shape
 
         def heads(kind: str, states: Tensor) -> Tensor:
-            made = functional.linear(states, model.vectors(layer, kind), model.bias(self.net, layer, kind))
+            made = functional.linear(states, model.vectors(layer, kind), model.in_memory(self.net).bias(layer, kind))
             return made.view(len(states), -1, s.d_head)
 
         q, k = heads("w_q", x), heads("w_k", others)

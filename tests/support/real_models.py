@@ -12,8 +12,7 @@ from pathlib import Path
 from lexiscope.precompute.errors import SourceNotFound
 from lexiscope.precompute.index.origin import PUBLISHED
 from lexiscope.precompute.weights.folders import make_folder_once
-from lexiscope.precompute.weights.packages import check_hash, fetch_files
-from lexiscope.precompute.weights.published import fetch_checkpoint
+from lexiscope.precompute.weights.published import check_hash, fetch_checkpoint, fetch_files
 from tests.support.llama2c import convert_llama2c
 from tests.support.onnx_bert import convert_bert
 

@@ -35,7 +35,6 @@ from lexiscope.precompute.live.wire.answers import (
     put_words,
 )
 from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk
-from lexiscope.precompute.live.wire.fields import empty_is
 from lexiscope.precompute.shape import Predicts
 
 LONGEST_PLAIN_TEXT = 1200  # characters of a text, escaped for an address: a longer text is packed
@@ -55,11 +54,9 @@ class PromptAt(Address):
 class PromptQuery(PromptArguments):
     """The arguments as addresses have them: a long text is packed."""
 
-    z: Annotated[
-        str | None,
-        Field(description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"),
-        empty_is(None),
-    ] = None
+    z: str | None = Field(
+        None, description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"
+    )
 
     @model_validator(mode="before")
     @classmethod

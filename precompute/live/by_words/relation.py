@@ -79,7 +79,8 @@ class Targets:
     @classmethod
     def of(cls, pairs: list[PairUsed], word_tokens: Ids) -> "Targets":
         own = [pair["ranked"]["id"] for pair in pairs]
-        n, shuffled_with = len(own), "pairs"
+        n = len(own)
+        shuffled_with: Baseline = "pairs"
         others = [[own[(at + step) % n] for step in range(1, n) if own[(at + step) % n] != own[at]] for at in range(n)]
         others = [tokens[:SHUFFLES] for tokens in others]
         if not all(others):
@@ -92,7 +93,7 @@ class Targets:
             for at, tokens in enumerate(others)
         ]
         counted = np.array([[column < len(tokens) for column in range(longest)] for tokens in others])
-        return cls(np.array(rows, np.int64), counted, "pairs" if shuffled_with == "pairs" else "words")
+        return cls(np.array(rows, np.int64), counted, shuffled_with)
 
     def shuffled(self, ranks: NDArray[np.int64]) -> float:
         """Return the mean over sources of the mean rank of other pairs' targets; ranks (pairs, targets)."""

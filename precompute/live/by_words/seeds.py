@@ -118,11 +118,7 @@ class SeedSearch:
         ]
 
     def _search(
-        self,
-        kind: str,
-        queries: Sequence[Query],
-        results: dict[Query, list[SortableResult]],
-        ranks: dict[Query, int],
+        self, kind: str, queries: Sequence[Query], results: dict[Query, list[SortableResult]], ranks: dict[Query, int]
     ) -> None:
         """Add to `results` the best vectors of one kind, and to `ranks` the rank of the vector that a query asks
         for."""

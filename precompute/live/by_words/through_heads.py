@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from torch import Tensor
 
-from lexiscope.precompute.errors import NotFound
-from lexiscope.precompute.live.exact_lists import exact_lists
-from lexiscope.precompute.live.parameters import LoadedParameters
+from lexiscope.precompute.live.first_tokens import exact_lists
+from lexiscope.precompute.live.parameters import LoadedParameters, check_number
 from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
 from lexiscope.precompute.live.wire.asks import ThroughHeadsAsk
 from lexiscope.precompute.live.wire.fields import End, Lens
@@ -24,12 +23,9 @@ def through_heads(
     w: LoadedParameters, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
 ) -> ThroughHeadsAnswer:
     """Send words through heads. `check` is called between products; what it raises ends the work."""
-    for what, numbers, count in (
-        ("layer", ask.layers, w.shape.n_layers),
-        ("head", () if ask.head is None else (ask.head,), w.shape.n_heads),
-    ):
-        if wrong := [number for number in numbers if not 0 <= number < count]:
-            raise NotFound(f"{what} {wrong[0]} does not exist here: 0 to {count - 1} do")
+    for layer in ask.layers:
+        check_number("layer", layer, w.shape.n_layers)
+    check_number("head", ask.head, w.shape.n_heads)
     groups = [[_used(words, word) for word in group] for group in ask.words]
     x = np.stack([_embedding(words, group, ask.lens) for group in groups])  # (groups, d_model)
     heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)
@@ -86,8 +82,7 @@ def _through(left: Tensor, right: Tensor, n_heads: int, x: Float64) -> Float64:
 def _used(words: Words, word: Word) -> WordUsed:
     if word.token is None:
         return word_used(words, word.word)
-    if word.token >= len(words.reads.W):
-        raise NotFound(f"token {word.token} does not exist here: 0 to {len(words.reads.W) - 1} do")
+    check_number("token", word.token, len(words.reads.W))
     return {"word": word.word, "tokens": [{"id": word.token}]}
 
 

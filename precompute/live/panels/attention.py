@@ -1,30 +1,25 @@
 """The panel `attention`: how much every head looked from each position at each other."""
 
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
-from lexiscope.precompute.live.panels.records import Record, attention_layers
+from lexiscope.precompute.live.panels.records import attention_layers
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import HeadAttention
 from lexiscope.precompute.live.wire.asks import PromptAsk
-from lexiscope.precompute.shape import Shape
 
 NUMBER_COST = 7000  # multiplications that take as long as a weight, which becomes text and is multiplied with nothing
 
 
-def attentions(shape: Shape, record: Record) -> list[HeadAttention]:
+def _answer(run: PanelRun) -> Fields:
     """Return the weights of every head in the layers that were kept."""
     heads: list[HeadAttention] = []
-    for layer, weights in record.weights.items():
+    for layer, weights in run.record.weights.items():
         for head, rows in enumerate(weights.tolist()):
-            upto = [row[: query + 1] for query, row in enumerate(rows)] if shape.causal else rows
+            upto = [row[: query + 1] for query, row in enumerate(rows)] if run.w.shape.causal else rows
             heads.append({"layer": layer, "head": head, "weights": upto})
-    return heads
+    return {"attention": heads}
 
 
-def _answer(run: PanelRun) -> Fields:
-    return {"attention": attentions(run.w.shape, run.record)}
-
-
-def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+def _cost(w: Weights, _: PromptAsk, tokens: int) -> float:
     heads = len(attention_layers(w.shape, tokens, 0)) * w.shape.n_heads
     return NUMBER_COST * heads * tokens * (tokens + 1) / 2
 

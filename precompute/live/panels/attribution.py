@@ -23,13 +23,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.first_tokens import ListEnd, promoted_end
-from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.panel import Fields, Panel
 from lexiscope.precompute.live.panels.records import Record
+from lexiscope.precompute.live.parameters import check_number
 from lexiscope.precompute.live.weights import Norm, Weights
 from lexiscope.precompute.live.wire.answers import Attribution, LayerTerms, NamedTerm, PartTerm
-from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.grammar import ComparedWith, Word
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.weights.architectures.family import Part
@@ -41,10 +41,8 @@ ATTENDED = 3  # positions that a head attends to most, of each listed head
 def target(words: Words, word: Word) -> int:
     """Return the one token that is meant; raise BadRequest if the word has several, NotFound if the id does not
     exist."""
-    d_vocab = len(words.writes.W)
     if word.token is not None:
-        if word.token >= d_vocab:
-            raise NotFound(f"token {word.token} does not exist here: 0 to {d_vocab - 1} do")
+        check_number("token", word.token, len(words.writes.W))
         return word.token
     tokens = words.tokens(word.word)
     if len(tokens) > 1:
@@ -88,10 +86,14 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         of_heads = channels.view(w.shape.n_heads, w.shape.d_head).sum(dim=1)
         heads.append(of_heads)
         neurons.append(of_neurons)
-        layers.append(_layer_terms(layer, of_heads.tolist(), attention_bias, float(of_neurons.sum()), ff_bias))
+        sum_of_neurons = float(of_neurons.sum())
+        layers.append({
+            "layer": layer, "heads": of_heads.tolist(), "attention_bias": attention_bias, "neurons": sum_of_neurons,
+            "ff_bias": ff_bias, "attention": sum(of_heads.tolist()) + attention_bias, "ff": sum_of_neurons + ff_bias,
+        })  # fmt: skip
     embedded, positions = float(reader.direction @ record.steps[0]), None
     if w.shape.causal and w.shape.positions == "learned":
-        of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.embedding_scale
+        of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.model.embedding_scale
         embedded, positions = of_token, embedded - of_token
     layers.reverse()
     logit = total + baseline
@@ -118,18 +120,6 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         "layers": layers,
         "raises": raises,
         "lowers": lowers,
-    }
-
-
-def _layer_terms(layer: int, heads: list[float], attention_bias: float, neurons: float, ff_bias: float) -> LayerTerms:
-    return {
-        "layer": layer,
-        "heads": heads,
-        "attention_bias": attention_bias,
-        "neurons": neurons,
-        "ff_bias": ff_bias,
-        "attention": sum(heads) + attention_bias,
-        "ff": neurons + ff_bias,
     }
 
 
@@ -217,16 +207,12 @@ def _share(term: float, total: float) -> float | None:
     return term / total if total > 0 else None
 
 
-def _answer(run: PanelRun) -> Fields:
-    return {"attribution": attribution(run.w, run.record, run.token, run.against)}
-
-
-def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+def _cost(w: Weights, *_: object) -> float:
     """Return the cost: every writing vector is multiplied once."""
     return w.shape.n_layers * (w.shape.count("w_o") + w.shape.count("ff_value")) * w.shape.d_model
 
 
-def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
+def _vectors(answer: Fields, _: bool) -> Iterator[ListEnd]:
     found: Attribution = answer["attribution"]
     for part in (*found["raises"], *found["lowers"]):
         if part["neuron"] is not None and part["end"]:
@@ -236,7 +222,7 @@ def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
 PANEL = Panel(
     name="attribution",
     keeps=frozenset({"steps", "mixed", "looks", "coefficients", "peaks"}),
-    answer=_answer,
+    answer=lambda run: {"attribution": attribution(run.w, run.record, run.token, run.against)},
     cost=_cost,
     vectors=_vectors,
 )

@@ -26,12 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.panel import Panel
 from lexiscope.precompute.live.panels.records import Record
-from lexiscope.precompute.live.vocabulary import Tick, blocks, top_tokens
+from lexiscope.precompute.live.vocabulary import BLOCK, Tick, top_tokens
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import CoverageRow
-from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.shape import SIDES
 
 K = 100
@@ -47,7 +46,7 @@ def rows_of_products(w: Weights, tokens: int) -> int:
 
 def coverage(w: Weights, record: Record, tick: Tick) -> list[CoverageRow]:
     n_layers = w.shape.n_layers
-    states = w.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
+    states = w.model.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
     active = [active_vectors(w, record, layer) for layer in range(n_layers)]
     vectors = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
     vectors |= {("hidden", layer): states[layer] for layer in range(n_layers)}
@@ -103,19 +102,16 @@ def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dic
     first: dict[OfLayer, Tensor] = {}
     for W, group in ((w.W_U, vectors),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
         ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=w.device)]
-        for block in blocks(torch.cat(list(group.values()))):
+        for block in torch.split(torch.cat(list(group.values())), BLOCK):
             ids.append(top_tokens(block @ W.T, K).ids)
             tick(len(block))
         first |= zip(group, torch.split(torch.cat(ids), [len(rows) for rows in group.values()]), strict=True)
     return first
 
 
-def _answer(run: PanelRun) -> Fields:
-    return {"coverage": coverage(run.w, run.record, run.tick("coverage"))}
-
-
-def _rows(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
-    return rows_of_products(w, tokens)
-
-
-PANEL = Panel(name="coverage", keeps=frozenset({"states", "mixed", "keys", "coefficients"}), answer=_answer, rows=_rows)
+PANEL = Panel(
+    name="coverage",
+    keeps=frozenset({"states", "mixed", "keys", "coefficients"}),
+    answer=lambda run: {"coverage": coverage(run.w, run.record, run.tick("coverage"))},
+    rows=lambda w, _, tokens: rows_of_products(w, tokens),
+)

@@ -10,7 +10,6 @@ from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.vocabulary import Tick, likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import EvolutionRow
-from lexiscope.precompute.live.wire.asks import PromptAsk
 
 
 def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list[EvolutionRow]:
@@ -21,24 +20,20 @@ def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list
     T = len(streams[0])
     last = likelihoods(w, streams[-1], k, None, tick)
     before = likelihoods(w, torch.cat(list(streams[:-1])), k, last.ids[:, 0].repeat(len(streams) - 1), tick)
-    steps: list[tuple[int, Literal["embedding", "attention", "ff"]]] = [(0, "embedding")]
-    steps += [step for layer in range(w.shape.n_layers) for step in ((layer, "attention"), (layer, "ff"))]
     rows: list[EvolutionRow] = []
     # to Python's numbers in one go: element by element it takes longer than the products
     ids, p, answer, rank = (
         torch.cat((getattr(before, name), getattr(last, name))).tolist() for name in ("ids", "p", "answer", "rank")
     )
-    for step, (layer, after) in enumerate(steps):
-        of_step = slice(step * T, step * T + T)
-        cells = [predicted(w.shape.predicts, *cell) for cell in zip(ids[of_step], p[of_step], strict=True)]
+    cells = [predicted(w.shape.predicts, *cell) for cell in zip(ids, p, strict=True)]
+    steps: list[tuple[int, Literal["embedding", "attention", "ff"]]] = [(0, "embedding")]
+    steps += [step for layer in range(w.shape.n_layers) for step in ((layer, "attention"), (layer, "ff"))]
+    for at, (layer, after) in enumerate(steps):
+        of_step = slice(at * T, at * T + T)
         rows.append(
-            {
-                "layer": layer,
-                "after": after,
-                "cells": cells,
-                "answer": answer[of_step],
-                "answer_rank": rank[of_step],
-            }
+            EvolutionRow(
+                layer=layer, after=after, cells=cells[of_step], answer=answer[of_step], answer_rank=rank[of_step]
+            )
         )
     return rows
 
@@ -57,15 +52,12 @@ def appears(rows: Sequence[EvolutionRow], position: int) -> int:
 def _answer(run: PanelRun) -> Fields:
     rows = [evolution(run.w, record.streams, run.ask.k, run.tick("evolution")) for record in run.records]
     untouched = rows[1] if len(rows) > 1 else None
-    return {
-        "evolution": rows[0],
-        "evolution_untouched": untouched,
-        "appears": appears(rows[0], run.record.position),
-    }
+    return {"evolution": rows[0], "evolution_untouched": untouched, "appears": appears(rows[0], run.record.position)}
 
 
-def _rows(w: Weights, ask: PromptAsk, tokens: int) -> float:
-    return (2 if ask.changes else 1) * (2 * w.shape.n_layers + 1) * tokens
-
-
-PANEL = Panel(name="evolution", keeps=frozenset({"streams"}), answer=_answer, rows=_rows)
+PANEL = Panel(
+    name="evolution",
+    keeps=frozenset({"streams"}),
+    answer=_answer,
+    rows=lambda w, ask, tokens: (2 if ask.changes else 1) * (2 * w.shape.n_layers + 1) * tokens,
+)

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from lexiscope.precompute.live.run import Rotation, rotated
-from lexiscope.precompute.live.vocabulary import blocks
 from lexiscope.precompute.live.weights import Weights
 
 OTHER_SIDE = {"w_q": "w_k", "w_k": "w_q"}
@@ -38,7 +37,7 @@ def exactly_sought(
     if rotation is not None:  # rotate to the own position, and back by the rotation of the other position
         cos, sin = rotation
         z = rotated(rotated(z, (cos[here], sin[here])), (cos[there], -sin[there]))
-    z = z * w.scale(layer)
+    z = z * w.model.scale(layer)
     norm = w.head_norm(other, layer)
     if norm is not None:
         z = z * (norm.gain if len(norm.gain) == 1 else norm.gain[heads])[:, None]
@@ -56,8 +55,8 @@ def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor 
     if norm is None:
         return None
     parts = []
-    for e in blocks(w.W_E, 4096):
-        read = w.norm(w.model.stream_of(w.net, e), "attention", layer)
+    for e in torch.split(w.W_E, 4096):
+        read = w.norm(w.model.stream_of(e), "attention", layer)
         z = functional.linear(read, w.vectors(kind, layer), w.bias(kind, layer)).view(len(e), -1, w.shape.d_head)
         z = z - z.mean(dim=2, keepdim=True) if norm.centres else z
         parts.append((z.square().mean(dim=2) + norm.eps).rsqrt())

@@ -29,11 +29,18 @@ def active_neurons(w: Weights, value_norms: Tensor, record: Record) -> list[Acti
     first_only = torch.stack([record.first_only(layer) for layer in range(w.shape.n_layers)])
     columns = (neurons, coefficients.gather(1, neurons), strength, first_only.gather(1, neurons))
     active = [
-        ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f, end=promoted_end(c))
+        _active(layer, n, c, s, f)
         for layer, rows in enumerate(zip(*(column.tolist() for column in columns), strict=True))
         for n, c, s, f in zip(*rows, strict=True)
     ]
     return sorted(active, key=lambda neuron: (-neuron["strength"], neuron["layer"], neuron["neuron"]))
+
+
+def _active(layer: int, neuron: int, coefficient: float, strength: float, first_only: bool) -> ActiveNeuron:
+    return {
+        "layer": layer, "neuron": neuron, "coefficient": coefficient, "strength": strength, "first_only": first_only,
+        "end": promoted_end(coefficient),
+    }  # fmt: skip
 
 
 def chosen_neuron(value_norms: Tensor, record: Record) -> ChosenNeuron | None:
@@ -55,11 +62,6 @@ def chosen_neuron(value_norms: Tensor, record: Record) -> ChosenNeuron | None:
         rank=1 + int((strength > strength[n]).sum()),
         coefficients=record.chosen_coefficients.tolist(),
     )
-
-
-def chosen_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
-    """Describe the neurons that were asked about, in that order. value_norms (n_layers, d_mlp)."""
-    return [_text_neuron(value_norms, record, *place, record.rows[place]) for place in record.row_places]
 
 
 def strongest_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
@@ -89,16 +91,9 @@ def _text_neuron(value_norms: Tensor, record: Record, layer: int, neuron: int, c
     first_only = bool(record.first_only(layer)[neuron])
     start = 0 if first_only or len(column) == 1 else 1
     peak = start + int(column[start:].abs().argmax())
-    return TextNeuron(
-        layer=layer,
-        neuron=neuron,
-        coefficient=float(column[peak]),
-        strength=float(column[peak].abs() * value_norms[layer, neuron]),
-        first_only=first_only,
-        end=promoted_end(float(column[peak])),
-        position=peak,
-        coefficients=column.tolist(),
-    )
+    strength = float(column[peak].abs() * value_norms[layer, neuron])
+    active = _active(layer, neuron, float(column[peak]), strength, first_only)
+    return {**active, "position": peak, "coefficients": column.tolist()}
 
 
 def _answer(run: PanelRun) -> Fields:
@@ -106,7 +101,7 @@ def _answer(run: PanelRun) -> Fields:
     return {
         "neurons": active_neurons(run.w, norms, record),
         "neuron": chosen_neuron(norms, record),
-        "activations": chosen_neurons(norms, record),
+        "activations": [_text_neuron(norms, record, *place, record.rows[place]) for place in record.row_places],
         "strongest": strongest_neurons(norms, record),
     }
 
@@ -118,7 +113,7 @@ def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:
         yield from ends_of_neuron(answer["neuron"], up=gated)
 
 
-def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+def _cost(w: Weights, ask: PromptAsk, _: int) -> float:
     others = STRONGEST + FIRST_TOKEN_NEURONS + len(ask.neurons) + (0 if ask.neuron is None else 1)
     vectors = 2 * (w.shape.n_layers * NEURONS_PER_LAYER + others)
     return vectors * first_tokens_cost(w.shape, ask.unbuilt)

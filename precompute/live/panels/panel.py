@@ -55,19 +55,11 @@ class PanelRun:
         return self.records[0]
 
 
-def _nothing(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
-    return 0
-
-
-def _no_vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
-    return iter(())
-
-
 @dataclass(frozen=True, kw_only=True)
 class Panel:
     name: PanelName
     keeps: frozenset[Keep]  # what the records keep of the run for this panel
     answer: Callable[[PanelRun], Fields]
-    rows: Count = _nothing  # vectors multiplied with the whole vocabulary, which progress reports count
-    cost: Count = _nothing  # other multiplications
-    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = _no_vectors  # lists whose first tokens the answer shows
+    rows: Count = lambda *_: 0  # vectors multiplied with the whole vocabulary, which progress reports count
+    cost: Count = lambda *_: 0  # other multiplications
+    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = lambda *_: iter(())  # whose lists are shown

@@ -36,7 +36,7 @@ from lexiscope.precompute.live.panels import head_vectors
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS, Products, TokenRows, Vocabularies
-from lexiscope.precompute.live.vocabulary import Tick, best_tokens, blocks
+from lexiscope.precompute.live.vocabulary import BLOCK, Tick, best_tokens
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import OWN_LISTS, HeadPattern, Look, Message, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
@@ -100,12 +100,12 @@ class _Lists:
         )
         vectors, constant = exact.flatten(0, 1), constants.flatten()
         other = head_vectors.OTHER_SIDE[kind]
-        divisors = head_vectors.divisors(w, layer, other, self.heads) if self._dot else None
+        divisors = head_vectors.divisors(w, layer, other, self.heads) if self.lens == "dot" else None
         self.tick(0 if divisors is None else w.shape.count(other))
         head_of = torch.arange(len(vectors), device=w.device) // len(here)
-        for block in blocks(torch.arange(len(vectors), device=w.device)):
+        for block in torch.split(torch.arange(len(vectors), device=w.device), BLOCK):
             scores = self._normed_reads(vectors[block])
-            if self._dot:
+            if self.lens == "dot":
                 scores += constant[block, None]
                 if divisors is not None:
                     scores *= divisors[head_of[block]]
@@ -142,18 +142,14 @@ class _Lists:
 
     def _normed(self, vocabulary: TokenRows) -> Products:
         products = vocabulary.normed(self.w.norm_numbers("attention", self.record.layer), self.lens)
-        self.tick(0 if self._dot else COSINE_ROWS)
+        self.tick(0 if self.lens == "dot" else COSINE_ROWS)
         return products
 
     def _listed(self, vectors: Tensor, products: Products) -> Iterator[list[ScoredToken]]:
-        for block in blocks(vectors):
+        for block in torch.split(vectors, BLOCK):
             scores = products(block)
             self.tick(len(block))
             yield from best_tokens(scores, self.k)
-
-    @property
-    def _dot(self) -> bool:
-        return self.lens == "dot"
 
 
 def patterns_by_head(

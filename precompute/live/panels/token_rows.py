@@ -11,13 +11,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.vocabulary import blocks
-from lexiscope.precompute.live.weights import Norm, Weights
+from lexiscope.precompute.live.weights import SMALLEST, Norm, Weights, mean_and_inverse_lengths
 from lexiscope.precompute.live.wire.fields import Lens
 
 ROWS = 1024  # rows from which something is computed at once, so that no second vocabulary is in memory
 COSINE_ROWS = 40  # vectors whose products take as long as centring and measuring the rows after a norm
-SMALLEST = 1e-30  # least length that something is divided by
 
 Products = Callable[[Tensor], Tensor]  # vectors (n, d_model) -> scores of every token (n, d_vocab)
 
@@ -37,9 +35,9 @@ class TokenRows:
         mean = W.mean(dim=1) if w.norm_numbers("attention").centres else torch.zeros(len(W), device=W.device)
         squares = [
             (rows - centre[:, None]).square().mean(dim=1)
-            for rows, centre in zip(blocks(W, ROWS), blocks(mean, ROWS), strict=True)
+            for rows, centre in zip(torch.split(W, ROWS), torch.split(mean, ROWS), strict=True)
         ]
-        return cls(W, mean, torch.cat(squares), w.embedding_scale)
+        return cls(W, mean, torch.cat(squares), w.model.embedding_scale)
 
     def plain(self, lens: Lens) -> Products:
         """Return a function that multiplies vectors with the rows as they are."""
@@ -74,10 +72,7 @@ class TokenRows:
 
     @cached_property
     def _centred(self) -> tuple[Tensor, Tensor]:
-        """Return the mean row (d_model,), and 1 / the length of every row less the mean (d_vocab,)."""
-        centre = self.W.mean(dim=0)
-        lengths = torch.cat([torch.linalg.vector_norm(rows - centre, dim=1) for rows in blocks(self.W, ROWS)])
-        return centre, 1 / lengths.clamp(min=SMALLEST)
+        return mean_and_inverse_lengths(self.W)
 
     def _centred_after(self, norm: Norm, factor: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean row and inverse lengths of rows after a norm with these factors (d_vocab,); the mean is taken
@@ -87,7 +82,7 @@ class TokenRows:
         return centre, 1 / torch.cat(lengths).clamp(min=SMALLEST)
 
     def _scaled(self, factor: Tensor) -> Iterator[Tensor]:
-        for rows, mean, factors in zip(*(blocks(each, ROWS) for each in (self.W, self.mean, factor)), strict=True):
+        for rows, mean, factors in zip(*(torch.split(each, ROWS) for each in (self.W, self.mean, factor)), strict=True):
             yield (rows - mean[:, None]) * factors[:, None]
 
 

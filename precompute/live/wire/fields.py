@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter, model_validator
 
 A = TypeVar("A")
 
@@ -36,16 +36,22 @@ class Ask(Wire, Generic[A]):
         return _as_text(cls().model_dump(mode="json"))
 
 
+class AskArguments(Ask[A], Generic[A], extra="ignore"):  # FastAPI hands over the whole query
+    """What an address can say of an ask. An empty argument, as forms send it, is as good as none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {name: value for name, value in values.items() if value not in ("", [""])}
+
+
 class Unbuilt(Wire):
     """Layers that the index of the asking server does not have, and the lens under which it would list them."""
 
     layers: frozenset[int] = Field(min_length=1)
     lens: Lens = "dot"
-
-
-def empty_is(default: Any) -> BeforeValidator:
-    """Treat an empty argument, as forms send it, as if it were not there. This stands last in an Annotated type."""
-    return BeforeValidator(lambda value: default if value in ("", [""]) else value)
 
 
 def typed(
@@ -71,10 +77,3 @@ def split(text: str) -> list[str]:
 
 def _as_text(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: ",".join(value) if isinstance(value, list) else value for name, value in fields.items()}
-
-
-LensOfScores = Annotated[
-    Lens,
-    Field(description="How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled"),
-    empty_is("dot"),
-]

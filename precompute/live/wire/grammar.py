@@ -10,7 +10,7 @@ from pydantic import Field
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import ranges
-from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.fields import Wire, typed
 
 # Values
 
@@ -289,9 +289,7 @@ def parse_layers(text: str) -> tuple[int, ...] | None:
     if text.strip().lower() == ALL_LAYERS:
         return None
     layers: set[int] = set()
-    for part in re.split(r"[\s,]+", re.sub(r"\s*[-–]\s*", "-", text.strip())):
-        if not part:
-            continue
+    for part in _parts(re.sub(r"\s*[-–]\s*", "-", text)):
         match = _LAYERS.fullmatch(part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if not first <= last < MOST_LAYERS:
@@ -308,7 +306,7 @@ def write_layers(layers: tuple[int, ...] | None) -> str:
 
 def parse_neurons(text: str) -> tuple[NeuronPlace, ...]:
     """Parse `29.1240, L25N382` into neurons, each once."""
-    parts = [_neuron(part, "neurons") for part in re.split(r"[\s,]+", text.strip()) if part]
+    parts = [_neuron(part, "neurons") for part in _parts(text)]
     return tuple(NeuronPlace(layer=layer, neuron=neuron) for layer, neuron in dict.fromkeys(parts))
 
 
@@ -319,11 +317,11 @@ def write_neurons(neurons: Iterable[NeuronPlace]) -> str:
 def parse_off(text: str) -> tuple[Change, ...]:
     """Parse `10.2361, 8.h11`, `8.h11@3`: neurons and heads that are switched off, at all positions or at one."""
     changes: list[Change] = []
-    for part in re.split(r"[\s,]+", text.strip()):
+    for part in _parts(text):
         name, position = _position(part, "off")
         if found := _HEAD.fullmatch(name):
             changes.append(HeadOff(layer=int(found[1]), head=int(found[2]), position=position))
-        elif part:
+        else:
             layer, neuron = _neuron(name, "off")
             changes.append(NeuronSet(layer=layer, neuron=neuron, position=position))
     return tuple(dict.fromkeys(changes))
@@ -337,9 +335,7 @@ def parse_set(text: str) -> tuple[Change, ...]:
     """Parse `10.5:2.5`, `10.5:2.5@3`: neurons whose coefficient is set, at all positions or at one. If one is set twice
     at a position, the last value counts."""
     changes: dict[tuple[int, int, int | None], NeuronSet] = {}
-    for part in re.split(r"[\s,]+", text.strip()):
-        if not part:
-            continue
+    for part in _parts(text):
         setting, position = _position(part, "set")
         match = _SET.fullmatch(setting)
         if not match:
@@ -376,6 +372,11 @@ def moved_change(changes: str | None, name: str, position: int | None) -> str | 
     return ",".join(dict.fromkeys(parts)) or None
 
 
+def _parts(text: str) -> list[str]:
+    """Split at spaces and commas."""
+    return text.replace(",", " ").split()
+
+
 def _neuron(part: str, argument: str) -> tuple[int, int]:
     match = _NEURON.fullmatch(part)
     if not match:
@@ -399,3 +400,17 @@ def _name_of(part: str) -> str:
 
 def _at(position: int | None) -> str:
     return "" if position is None else f"@{position}"
+
+
+# The arguments of asks: text outside of Python, these values inside
+
+
+Terms = Annotated[tuple[Term, ...], *typed(parse_terms, write_terms)]
+Groups = Annotated[tuple[Group, ...], *typed(parse_groups, write_groups)]
+WordPairs = Annotated[tuple[WordPair, ...], *typed(parse_pairs, write_pairs, several=True)]
+OneToken = Annotated[Word | None, *typed(parse_token, write_token)]
+Against = Annotated[Word | ComparedWith, *typed(parse_against, write_against)]
+Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  # None: all of them
+Neurons = Annotated[tuple[NeuronPlace, ...], *typed(parse_neurons, write_neurons, several=True)]
+Off = Annotated[tuple[Change, ...], *typed(parse_off, write_off, several=True)]
+Set = Annotated[tuple[NeuronSet, ...], *typed(parse_set, write_set, several=True)]

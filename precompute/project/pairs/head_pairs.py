@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lexiscope.precompute.errors import BadWeights
 from lexiscope.precompute.project import exact
-from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
+from lexiscope.precompute.project.embedding import Embedding, Float32, Float64, Int32
 from lexiscope.precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows, balance
 from lexiscope.precompute.project.pairs.factor import Factor, all_scores_are_zero, scaled_factor
 from lexiscope.precompute.project.pairs.leaderboard import Leaderboard, PairList
@@ -28,7 +28,6 @@ from lexiscope.precompute.project.pairs.search import LARGEST_SCORE, Search
 from lexiscope.precompute.project.pairs.tiles import search_tiles
 from lexiscope.precompute.shape import PRESETS
 
-Int32 = NDArray[np.int32]
 Ends = tuple[PairList, PairList]  # the pairs of the top, those of the bottom
 
 LARGEST_FACTOR = 1e16  # the squares of a whole vocabulary's rows must add up in float32
@@ -87,11 +86,7 @@ def _check_size(a: float, b: float, d_head: int) -> None:
 
 
 def _search(
-    sides: tuple[BalancedSide, BalancedSide],
-    masks: Masks,
-    words: Leaderboard,
-    distinct: Leaderboard,
-    exhaustive: bool,
+    sides: tuple[BalancedSide, BalancedSide], masks: Masks, words: Leaderboard, distinct: Leaderboard, exhaustive: bool
 ) -> None:
     """Search four rectangles: words and other tokens as rows, against words and others as columns; words with words
     first."""

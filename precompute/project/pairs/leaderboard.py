@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.embedding import Float32, Float64
+from lexiscope.precompute.project.embedding import Float32, Float64, Int32
 from lexiscope.precompute.project.rounding import TINY, UNIT
 
-Int32 = NDArray[np.int32]
 ExactScores = Callable[[Int32, Int32], Float32]  # from-tokens and to-tokens (n,) -> (n,)
 
 MOST_INTERVALS = 200_000  # pairs kept before they are scored exactly: bounds memory where very many pairs tie

@@ -6,9 +6,8 @@ import hashlib
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from lexiscope.precompute.project.embedding import Embedding, Float32
+from lexiscope.precompute.project.embedding import Embedding, Float32, Int32
 from lexiscope.precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows
 from lexiscope.precompute.project.pairs.factor import Factor, underflow_error
 from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
@@ -17,8 +16,6 @@ from lexiscope.precompute.project.pairs.search import Search
 from lexiscope.precompute.project.pairs.strips import row_dots
 from lexiscope.precompute.project.pairs.tiles import search_tiles
 from lexiscope.precompute.project.rounding import gamma
-
-Int32 = NDArray[np.int32]
 
 CHUNK_PAIRS = 1 << 18  # pairs that are scored at once
 

@@ -1,37 +1,242 @@
-"""A checkpoint and, once `transformers` has it in memory, the modules of its net: what every family's MODEL is.
-
-The names that a family gives are in family.py, what follows from them for the weights is in stored_model.py, and for a
-run it is here: `net` is the model of `transformers`.
+"""A checkpoint, seen through the names of the field, and its net once `transformers` has it in memory: what every
+family's MODEL is. The names that a family gives are in family.py; here is what follows from them for the weights, and
+for a run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.shape import SIDES
-from lexiscope.precompute.weights.architectures.family import NormName, Part
-from lexiscope.precompute.weights.architectures.stored_model import StoredModel
+from lexiscope.precompute.errors import BadWeights, NotFound
+from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, SIDES, Shape
+from lexiscope.precompute.weights.architectures.config import Config, find_model_type
+from lexiscope.precompute.weights.architectures.family import Family, NormName, Part
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.directions import Factors, KeptDirections
+
+# The tensor of a classification head that has a vector per label, by the names that transformers' families have for it.
+LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weight")
 
 
-class Model(StoredModel):
-    """One checkpoint seen through the names of the field."""
+class Model(Family):
+    """One checkpoint. Tensors are float32, read from its files, or those of a net (`in_memory`)."""
+
+    net: Any  # of `transformers`, of a model in memory
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.prefix = self._find_prefix()
+        self.read_tensor: Callable[[str], Tensor] = lambda name: checkpoint.tensor(self.prefix + name)
+        self.model_type = find_model_type(checkpoint.config, self.model_types) or ""
+        config = Config(checkpoint)
+        self.adapt(config)
+        self.shape = self.read_shape(config)
+        self._check()
+
+    def adapt(self, config: Config) -> None:
+        """Set `norms` and `left_out` where config.json decides about them, and refuse what cannot be read."""
+
+    def read_shape(self, config: Config) -> Shape:
+        """Read the model's dimensions, by the names that config.json has for them."""
+
+        def size(name: str, default: int | None = None) -> int:
+            return config.size(self.config_names.get(name, name), default=default)
+
+        d_model, n_heads = size("hidden_size"), size("num_attention_heads")
+        n_kv_heads = size("num_key_value_heads", default=n_heads)
+        config.share(n_heads, n_kv_heads, "num_attention_heads over num_key_value_heads")
+        d_head = self.default_d_head.get(self.model_type)
+        if config.values.get("head_dim") is None and d_head is None:
+            d_head = config.share(d_model, n_heads, "hidden_size over num_attention_heads")
+        d_head = size("head_dim", default=d_head)
+        return Shape(
+            architecture=self.model_type,
+            n_layers=size("num_hidden_layers"),
+            n_heads=n_heads,
+            n_kv_heads=n_kv_heads,
+            d_model=d_model,
+            d_head=d_head,
+            d_mlp=size("intermediate_size", default=self.mlp_factor and self.mlp_factor * d_model),
+            d_vocab=size("vocab_size"),
+            gated="ff_up" in self.linears,
+            tied=config.flag("tie_word_embeddings", default=self.tied_by_default),
+            positions=self.positions,
+            causal=self.causal,
+            name=self.model_types[self.model_type],
+            left_out=self.left_out.get(self.model_type, ()),
+            left_out_writing=self.left_out_writing,
+            d_rotary=self._d_rotary(config, d_head),
+            predicts="next" if self.causal else "masked" if self.predicts else "nearest",
+        )
+
+    def cut(self, kind: str, outputs: Tensor) -> Tensor:
+        """Return the part of one kind of a weight (out, in) or bias (out,) that several kinds share, one after the
+        other."""
+        module = self.linears[kind]
+        sharing = [other for other in self.shape.weight_kinds if self.linears[other] == module]
+        start = sum(self.shape.count(other) for other in sharing[: sharing.index(kind)])
+        return outputs[start : start + self.shape.count(kind)]
+
+    def read(self, layer: int, kind: str) -> Tensor:
+        """Return the vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory.
+        Directions are made when they are first asked for."""
+        if kind in DIRECTION_KINDS:
+            return self.directions.vectors(layer, kind)
+        weight = self.read_tensor(f"{self.module(layer, self.linears[kind])}.weight")
+        if self.stored_in_out:
+            weight = weight.T
+        return weight.T if SIDES[kind] == "writes" else self.cut(kind, weight)
+
+    def vectors(self, layer: int, kind: str) -> Tensor:
+        """Return one row per vector, (shape.count(kind), d_model), contiguous; grouped heads' w_k and w_v are not
+        repeated."""
+        if not 0 <= layer < self.shape.n_layers:
+            raise NotFound(
+                f"Layer {layer} of {self.checkpoint.name} does not exist: 0 to {self.shape.n_layers - 1} do."
+            )
+        if kind not in self.shape.kinds:
+            raise NotFound(
+                f"{self.checkpoint.name} has no vectors of kind {kind!r}, only {', '.join(self.shape.kinds)}."
+            )
+        return self.read(layer, kind).contiguous()
+
+    @cached_property
+    def directions(self) -> KeptDirections:
+        return KeptDirections(self)
+
+    def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
+        """Return left and right, (d_model, d_head) each, float64, head after head: a head's matrix is left rightᵀ."""
+        left, right = (self._heads(layer, kind) for kind in FACTORS[matrix])
+        for of_left, of_right in zip(left, right, strict=True):
+            yield of_left.T.double().cpu(), of_right.T.double().cpu()
+
+    def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
+        """Return left and right of a head's interaction matrix left[h] @ right[h]: W_V W_O for "vo", W_Q W_Kᵀ for "qk".
+
+        (n_heads, d_model, d_head) and (n_heads, d_head, d_model); grouped heads' W_K and W_V are repeated.
+        """
+        if matrix not in FACTORS:
+            raise NotFound(f"There is no head matrix {matrix!r}, only {' and '.join(FACTORS)}.")
+        left, right = FACTORS[matrix]
+        return self._heads(layer, left).transpose(1, 2), self._heads(layer, right)
+
+    def tokenizer_file(self) -> Path:
+        return self.checkpoint.tokenizer_file()
+
+    @cached_property
+    def W_E(self) -> Tensor:
+        return self.read_tensor(f"{self.embedding}.weight")  # (d_vocab, d_model)
+
+    @cached_property
+    def W_U(self) -> Tensor:
+        if self.shape.tied:
+            return self.W_E
+        if self.lacks_unembedding:
+            raise BadWeights(
+                f"{self.checkpoint.source} is a classifier, which has no {self.unembedding}, and its config.json says "
+                "that W_U is not W_E: what it writes cannot be read as words by itself. Subtract the model that it was "
+                "made from, whose W_U is then used: add --minus BASE"
+            )
+        return self.checkpoint.tensor(self.unembedding)  # (d_vocab, d_model)
+
+    @property
+    def is_classifier(self) -> bool:
+        return any(name in self.checkpoint.files for name in LABEL_TENSORS)
+
+    @property
+    def lacks_unembedding(self) -> bool:
+        """Return True if this is a classifier made from a model whose W_U is not W_E: it was saved without W_U."""
+        return not self.shape.tied and self.is_classifier and self.unembedding not in self.checkpoint.files
+
+    @property
+    def unembedding(self) -> str:
+        """Return the name of the tensor of W_U; the first possible name if the checkpoint has none."""
+        names = [f"{module}.weight" for module in self.unembeddings]
+        return next((name for name in names if name in self.checkpoint.files), names[0])
+
+    @property
+    def predicts(self) -> bool:
+        """Return True if the checkpoint has what turns a stream into probabilities of tokens."""
+        return True
+
+    def _d_rotary(self, config: Config, d_head: int) -> int | None:
+        """Return how many channels of a head turn with the position; None: all of them, or none."""
+        if self.positions != "rotary":
+            return None
+        turning = int(d_head * config.rotary_share(default=self.rotary_share))
+        return turning if 0 < turning < d_head else None
+
+    def _heads(self, layer: int, kind: str) -> Tensor:
+        s = self.shape
+        vectors = self.vectors(layer, kind).view(-1, s.d_head, s.d_model)
+        rows = [s.row(kind, head, 0) // s.d_head for head in range(s.n_heads)]
+        return vectors if len(vectors) == s.n_heads else vectors[rows]  # (n_heads, d_head, d_model)
+
+    def _find_prefix(self) -> str:
+        name = f"{self.embedding}.weight"
+        for prefix in self.prefixes:
+            if prefix + name in self.checkpoint.files:
+                return prefix
+        known = " or ".join(prefix + name for prefix in self.prefixes)
+        raise BadWeights(f"{self.checkpoint.folder} has no embedding: its files hold no tensor {known}.")
+
+    def _expected(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Return the names and shapes of the tensors that a build reads."""
+        s = self.shape
+        yield f"{self.prefix}{self.embedding}.weight", (s.d_vocab, s.d_model)
+        if not s.tied and not self.lacks_unembedding:
+            yield self.unembedding, (s.d_vocab, s.d_model)
+        sizes: dict[str, tuple[int, ...]] = {}  # (out, in) of each module
+        for kind in s.weight_kinds:
+            module, count = self.linears[kind], s.count(kind)
+            out = count + sizes.get(module, (0,))[0]
+            sizes[module] = (s.d_model, count) if SIDES[kind] == "writes" else (out, s.d_model)
+        for layer in range(s.n_layers):
+            for module, size in sizes.items():
+                name = f"{self.prefix}{self.module(layer, module)}.weight"
+                yield name, size[::-1] if self.stored_in_out else size
+
+    def _check(self) -> None:
+        """Check that every tensor that a build will read is there and fits config.json, now rather than an hour
+        later."""
+        for name, expected in self._expected():
+            shape = self.checkpoint.tensor_shape(name)
+            if shape != expected:
+                raise BadWeights(
+                    f"{name} of {self.checkpoint.folder} has the shape {shape}, but by its config.json it must be "
+                    f"{expected}. The files do not belong together: get the whole checkpoint again."
+                )
+
+    # In memory
 
     def in_memory(self, net: Any) -> Self:
         """Return the same model with the tensors of `net` instead of those of the checkpoint's files."""
         W_E = net.get_input_embeddings().weight
         W_U = W_E if self.shape.tied else net.get_output_embeddings().weight
-        return self.with_tensors(self.body_of(net).get_parameter, W_E, W_U)
+        model = copy(self)
+        model.net = net
+        model.read_tensor = self.body_of(net).get_parameter
+        model.__dict__.pop("directions", None)
+        model.__dict__.update(W_E=W_E, W_U=W_U)
+        return model
 
     def body_of(self, net: Any) -> Any:
         """Return the module that has the blocks."""
         return net.base_model.get_submodule(self.body)
 
-    def norm(self, net: Any, name: NormName, layer: int) -> Any:
+    def module_of(self, layer: int, name: str) -> Any:
+        """Return a module of a block."""
+        return self.body_of(self.net).get_submodule(self.module(layer, name))
+
+    def norm(self, name: NormName, layer: int) -> Any:
         """Return the module of a norm; of an encoder the one whose output is read there."""
         module = self.norms[name]
-        return self.body_of(net).get_submodule(module if name == "final" else self.module(layer, module))
+        return self.body_of(self.net).get_submodule(module) if name == "final" else self.module_of(layer, module)
 
     def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
         """Put hooks on a block that show the stream between its attention and its FF; return what removes them."""
@@ -45,65 +250,66 @@ class Model(StoredModel):
             ),
         ]
 
-    def bias(self, net: Any, layer: int, kind: str) -> Tensor | None:
+    def bias(self, layer: int, kind: str) -> Tensor | None:
         """Return the bias of a kind, where it has one: (count,) if it reads, (d_model,) if it writes."""
-        bias: Tensor | None = self.body_of(net).get_submodule(self.module(layer, self.linears[kind])).bias
+        bias: Tensor | None = self.module_of(layer, self.linears[kind]).bias
         return bias if bias is None or SIDES[kind] == "writes" else self.cut(kind, bias)
 
-    def activation(self, net: Any) -> Callable[[Tensor], Tensor]:
+    def activation(self) -> Callable[[Tensor], Tensor]:
         from transformers.activations import ACT2FN
 
-        activation: Callable[[Tensor], Tensor] = ACT2FN[getattr(net.config, self.activation_field)]
+        activation: Callable[[Tensor], Tensor] = ACT2FN[getattr(self.net.config, self.activation_field)]
         return activation
 
-    def scale(self, net: Any, layer: int) -> float:
+    def scale(self, layer: int) -> float:
         """Return what attention scores are multiplied with."""
-        return float(self.attention_of(net, layer).scaling)
+        return float(self.attention_of(layer).scaling)
 
-    def attention_of(self, net: Any, layer: int) -> Any:
+    def attention_of(self, layer: int) -> Any:
         """Return the attention module, which may have a soft cap."""
-        return self.body_of(net).get_submodule(self.module(layer, self.attention))
+        return self.module_of(layer, self.attention)
 
-    def head_norms(self, net: Any, layer: int, kind: str) -> list[Any]:
+    def head_norms(self, layer: int, kind: str) -> list[Any]:
         """Return the norms of queries (w_q) or keys (w_k) over d_head: none, one for all heads, or one for each."""
-        norm = getattr(self.attention_of(net, layer), {"w_q": "q_norm", "w_k": "k_norm"}[kind], None)
+        norm = getattr(self.attention_of(layer), {"w_q": "q_norm", "w_k": "k_norm"}[kind], None)
         return [] if norm is None else [norm]
 
-    def embedding_scale(self, net: Any) -> float:
+    @property
+    def embedding_scale(self) -> float:
         """Return what embeddings are multiplied with on their way into the first layer."""
-        return float(getattr(net.get_input_embeddings(), "scalar_embed_scale", 1.0))
+        return float(getattr(self.net.get_input_embeddings(), "scalar_embed_scale", 1.0))
 
-    def stream_of(self, net: Any, e: Tensor) -> Tensor:
+    def stream_of(self, e: Tensor) -> Tensor:
         """Return embeddings e (n, d_model) as the first layer meets them, but for their positions."""
-        return e * self.embedding_scale(net)
+        return e * self.embedding_scale
 
-    def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
+    def add_ff(self, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
         """Return the stream (n, d_model) after a layer's FF, norms included; `ff` is what its neurons make of a normed
         stream."""
-        return stream + ff(self.norm(net, "ff", layer)(stream))
+        return stream + ff(self.norm("ff", layer)(stream))
 
-    def norm_of_written(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
+    def norm_of_written(self, layer: int, part: Part) -> Any | None:  # noqa: ARG002
         """Return the norm that what attention or FF writes goes through by itself before it is added to the stream."""
         return None
 
-    def norm_of_sum(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
+    def norm_of_sum(self, layer: int, part: Part) -> Any | None:  # noqa: ARG002
         """Return the norm that the stream goes through once what attention or FF writes is added to it."""
         return None
 
-    def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:  # noqa: ARG002
+    def transform(self) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
         """Return what stands between the last layer's stream and W_U instead of a final norm: a linear module, an
         activation and a norm."""
         return None
 
-    def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:
+    def before_unembedding(self, stream: Tensor) -> Tensor:
         """Send a stream (..., d_model), as it is after a layer, through the final norm."""
-        normed: Tensor = self.norm(net, "final", 0)(stream)
+        normed: Tensor = self.norm("final", 0)(stream)
         return normed
 
-    def logits(self, net: Any, stream: Tensor) -> Tensor:
+    def logits(self, stream: Tensor) -> Tensor:
         """Return what a stream (n, d_model) says of the next token, (n, d_vocab), by the model's own last steps."""
-        logits: Tensor = net.get_output_embeddings()(self.before_unembedding(net, stream))
-        cap = getattr(net.config, "final_logit_softcapping", None)
+        logits: Tensor = self.net.get_output_embeddings()(self.before_unembedding(stream))
+        cap = getattr(self.net.config, "final_logit_softcapping", None)
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     @property

@@ -40,11 +40,11 @@ class Bert(Encoder):
             )
         return super().read_shape(config)
 
-    def attention_of(self, net: Any, layer: int) -> Any:
-        return super().attention_of(net, layer).self
+    def attention_of(self, layer: int) -> Any:
+        return super().attention_of(layer).self
 
-    def logits(self, net: Any, stream: Tensor) -> Tensor:
-        logits: Tensor = net.cls(stream)
+    def logits(self, stream: Tensor) -> Tensor:
+        logits: Tensor = self.net.cls(stream)
         return logits
 
 

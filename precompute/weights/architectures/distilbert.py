@@ -1,7 +1,5 @@
 """DistilBERT: BERT with modules of other names."""
 
-from typing import Any
-
 from torch import Tensor
 
 from lexiscope.precompute.weights.architectures.encoder import Encoder
@@ -35,9 +33,9 @@ class DistilBert(Encoder):
     mlm_norm = "vocab_layer_norm"
     activation_field = "activation"
 
-    def logits(self, net: Any, stream: Tensor) -> Tensor:
-        transformed = net.vocab_layer_norm(net.activation(net.vocab_transform(stream)))
-        logits: Tensor = net.vocab_projector(transformed)
+    def logits(self, stream: Tensor) -> Tensor:
+        transformed = self.net.vocab_layer_norm(self.net.activation(self.net.vocab_transform(stream)))
+        logits: Tensor = self.net.vocab_projector(transformed)
         return logits
 
 

@@ -31,33 +31,34 @@ class Encoder(Model):
     def net_class(self) -> str:
         return "AutoModelForMaskedLM" if self.predicts else "AutoModel"
 
-    def norm(self, net: Any, name: NormName, layer: int) -> Any:
+    def norm(self, name: NormName, layer: int) -> Any:
         if name == "ff":
-            return super().norm(net, name, layer)
+            return super().norm(name, layer)
         before = self.shape.n_layers - 1 if name == "final" else layer - 1
-        module = self.module(before, self.output_norm) if before >= 0 else self.embedding_norm
-        return self.body_of(net).get_submodule(module)
+        if before < 0:
+            return self.body_of(self.net).get_submodule(self.embedding_norm)
+        return self.module_of(before, self.output_norm)
 
     def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
         norm = block.get_submodule(self.norms["ff"])
         return [norm.register_forward_hook(lambda _, __, output: see(output))]
 
-    def stream_of(self, net: Any, e: Tensor) -> Tensor:
-        stream: Tensor = self.norm(net, "attention", 0)(e)
+    def stream_of(self, e: Tensor) -> Tensor:
+        stream: Tensor = self.norm("attention", 0)(e)
         return stream
 
-    def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
-        read = self.norm(net, "ff", layer)(stream)
-        after: Tensor = self.norm(net, "attention", layer + 1)(read + ff(read))
+    def add_ff(self, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
+        read = self.norm("ff", layer)(stream)
+        after: Tensor = self.norm("attention", layer + 1)(read + ff(read))
         return after
 
-    def norm_of_sum(self, net: Any, layer: int, part: Part) -> Any:
-        return self.norm(net, "ff", layer) if part == "attention" else self.norm(net, "attention", layer + 1)
+    def norm_of_sum(self, layer: int, part: Part) -> Any:
+        return self.norm("ff", layer) if part == "attention" else self.norm("attention", layer + 1)
 
-    def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
+    def transform(self) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
         if not self.predicts:
             return None
-        return net.get_submodule(self.mlm_head), self.activation(net), net.get_submodule(self.mlm_norm)
+        return self.net.get_submodule(self.mlm_head), self.activation(), self.net.get_submodule(self.mlm_norm)
 
-    def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:  # noqa: ARG002
+    def before_unembedding(self, stream: Tensor) -> Tensor:
         return stream

@@ -3,7 +3,6 @@ A config decides how many heads share, and which norms there are.
 """
 
 from dataclasses import replace
-from typing import Any
 
 from lexiscope.precompute.errors import UnsupportedArchitecture
 from lexiscope.precompute.shape import Shape
@@ -52,8 +51,8 @@ class Falcon(GPTNeoX):
             return shape
         return replace(shape, n_kv_heads=1 if config.flag("multi_query", default=True) else shape.n_heads)
 
-    def scale(self, net: Any, layer: int) -> float:
-        return float(self.attention_of(net, layer).inv_norm_factor)
+    def scale(self, layer: int) -> float:
+        return float(self.attention_of(layer).inv_norm_factor)
 
 
 MODEL = Falcon

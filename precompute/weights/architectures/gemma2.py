@@ -25,12 +25,12 @@ class Gemma2(Gemma):
     after_attention = "pre_feedforward_layernorm"
     activation_field = "hidden_activation"
 
-    def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
-        written: Tensor = self.norm_of_written(net, layer, "ff")(ff(self.norm(net, "ff", layer)(stream)))
+    def add_ff(self, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
+        written: Tensor = self.norm_of_written(layer, "ff")(ff(self.norm("ff", layer)(stream)))
         return stream + written
 
-    def norm_of_written(self, net: Any, layer: int, part: Part) -> Any:
-        return self.body_of(net).get_submodule(self.module(layer, _WRITTEN[part]))
+    def norm_of_written(self, layer: int, part: Part) -> Any:
+        return self.module_of(layer, _WRITTEN[part])
 
 
 MODEL = Gemma2

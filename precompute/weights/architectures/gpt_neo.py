@@ -1,7 +1,5 @@
 """GPT-Neo (TinyStories): GPT-2's blocks with separate matrices and unscaled scores, local in every second layer."""
 
-from typing import Any
-
 from lexiscope.precompute.weights.architectures.base import Model
 
 
@@ -27,7 +25,7 @@ class GPTNeo(Model):
     after_attention = "ln_2"
     activation_field = "activation_function"
 
-    def scale(self, net: Any, layer: int) -> float:  # noqa: ARG002
+    def scale(self, layer: int) -> float:  # noqa: ARG002
         return 1.0
 
 

@@ -17,13 +17,13 @@ class Roberta(Bert):
     mlm_head = "lm_head.dense"
     mlm_norm = "lm_head.layer_norm"
 
-    def logits(self, net: Any, stream: Tensor) -> Tensor:
-        logits: Tensor = net.lm_head(stream)
+    def logits(self, stream: Tensor) -> Tensor:
+        logits: Tensor = self.net.lm_head(stream)
         return logits
 
-    def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
+    def transform(self) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
         """Return the head. Its activation is the same whatever the config says of the layers'."""
-        made = super().transform(net)
+        made = super().transform()
         return made and (made[0], functional.gelu, made[2])
 
     def n_positions(self, net: Any) -> int:

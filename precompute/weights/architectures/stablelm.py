@@ -21,8 +21,8 @@ class StableLM(Llama):
         if config.flag("qk_layernorm", default=False):
             self.left_out = {"stablelm": ("the norms of queries and keys",)}
 
-    def head_norms(self, net: Any, layer: int, kind: str) -> list[Any]:
-        norm = getattr(self.attention_of(net, layer), {"w_q": "q_layernorm", "w_k": "k_layernorm"}[kind], None)
+    def head_norms(self, layer: int, kind: str) -> list[Any]:
+        norm = getattr(self.attention_of(layer), {"w_q": "q_layernorm", "w_k": "k_layernorm"}[kind], None)
         return [] if norm is None else list(norm.norms)
 
 

@@ -59,10 +59,10 @@ def test_it_answers_as_the_engine_does(worker: str, engine: HeldEngine) -> None:
     for path, ask in (("relation", relation), ("heads", through), ("reading", reading)):
         assert post(f"{worker}/{path}", ask).status_code == 200
     states = adapter(StatesAnswer).validate_json(post(f"{worker}/states", {"text": "the dog", "layer": 0}).content)
-    assert states == engine.text_states(StatesAsk(text="the dog", layer=0))
+    assert states == engine.answer(StatesAsk(text="the dog", layer=0))
     again = StatesReadingAsk(states=states["states"])
     read = post(f"{worker}/states-reading", again.model_dump(mode="json"))
-    assert read.json() == engine.read_states(again)
+    assert read.json() == engine.answer(again)
 
 
 def test_health(worker: str, loaded: tuple[HeldEngine, str]) -> None:

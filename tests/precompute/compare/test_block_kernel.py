@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lexiscope.precompute.compare.block_kernel import Float32, scan
+from lexiscope.precompute.compare.block_kernel import scan
 from lexiscope.precompute.compare.correlate import scan_on_device
+from lexiscope.precompute.project.embedding import Float32
 
 Scan = Callable[..., tuple[float, NDArray[np.int64], NDArray[np.int64]]]
 SCANS: dict[str, Scan] = {

@@ -8,8 +8,7 @@ import torch
 
 from lexiscope.precompute.compare.last_layers import LastLayers
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.load import CLASSIFIER, load_net
-from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.weights import CLASSIFIER, Weights, load_net
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.classifiers import make_classifier
@@ -49,12 +48,12 @@ def test_the_last_layers_of_a_decoder(family: str, last: int, family_folder: Cal
         with layers.stream() as stream:
             with layers.reading(states):
                 weights.net.base_model(input_ids=tokens, use_cache=False)
-                stitched = weights.logits(stream()[mask == 1])
+                stitched = weights.model.logits(stream()[mask == 1])
             with layers.reading(noise):
                 weights.net.base_model(input_ids=tokens, use_cache=False)
-                others = weights.logits(stream()[mask == 1])
+                others = weights.model.logits(stream()[mask == 1])
             weights.net.base_model(input_ids=tokens, use_cache=False)
-            again = weights.logits(stream()[mask == 1])
+            again = weights.model.logits(stream()[mask == 1])
     torch.testing.assert_close(stitched, expected.logits[mask == 1], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(again, expected.logits[mask == 1], atol=1e-5, rtol=1e-5)
     assert not torch.allclose(others, stitched, atol=0.1)

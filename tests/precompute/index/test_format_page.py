@@ -34,7 +34,7 @@ from lexiscope.precompute.index.manifest import (
 )
 from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
 from lexiscope.precompute.lab import coverage, inverse, similarity
-from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
+from lexiscope.precompute.lab.coverage import PARTIAL_COVERAGE
 from lexiscope.precompute.project import coherence, readability
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PART_NAMES, PRESETS, SIDES, Shape

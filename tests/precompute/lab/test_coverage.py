@@ -10,10 +10,9 @@ from tokenizers import Tokenizer
 
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lab_record import Coverages
-from lexiscope.precompute.lab.coverage import CoverageMeasurement, Wanted, coverage_part
+from lexiscope.precompute.lab.coverage import CoverageMeasurement, CoverageSums, Wanted, coverage_part
 from lexiscope.precompute.lab.inverse import state_samples
 from lexiscope.precompute.lab.runs import TextRuns
-from lexiscope.precompute.lab.sums import CoverageSums
 from lexiscope.precompute.live.texts import Texts
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.checkpoint import Checkpoint

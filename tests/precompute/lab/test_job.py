@@ -10,7 +10,7 @@ import pytest
 
 from lexiscope.precompute.errors import BadRequest, ShardDamaged
 from lexiscope.precompute.index.lab_record import LAB, LabRecord
-from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
+from lexiscope.precompute.lab.coverage import PARTIAL_COVERAGE
 from lexiscope.precompute.live.texts import Texts
 from tests.support.labs import LabListener, quick_lab
 from tests.support.site import DIFFERENCE
@@ -148,5 +148,5 @@ def test_memory_does_not_grow_with_texts(index: Path) -> None:
         many = Texts("many.txt", "0" * 64, ("the dog and the lion",) * 4 if units == 5 else ("the dog",) * 10, None)
         with pytest.raises(KeyboardInterrupt):
             quick_lab(index, Killed(units), texts=many, only=("coverage",))
-        sizes.append(len(json.loads((index / PARTIAL_COVERAGE).read_bytes())["total"]))
+        sizes.append(len(json.loads((index / PARTIAL_COVERAGE).read_bytes())["sums"]))
     assert sizes[0] == sizes[1] > 0

@@ -1,6 +1,7 @@
 """What asks cost, known before they are computed: against the multiplications that torch counts while they are."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
@@ -19,7 +20,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesReadingAsk,
     ThroughHeadsAsk,
 )
-from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.grammar import HeadOff, Term, Word, WordPair
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case
@@ -60,11 +61,8 @@ def test_a_run(case: Case, ask: PromptAsk) -> None:
     ThroughHeadsAsk(words=((Word(word="dog"),), (Word(word="lion"),)), layers=(0, 1)),
     ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(1,), head=1),
 ])  # fmt: skip
-def test_heads(case: Case, ask: RelationAsk | ThroughHeadsAsk) -> None:
-    def compute() -> object:
-        return case.engine.relation(ask) if isinstance(ask, RelationAsk) else case.engine.through_heads(ask)
-
-    assert case.engine.cost(ask) == pytest.approx(multiplications(compute), rel=0.3)
+def test_heads(case: Case, ask: Ask[Any]) -> None:
+    assert case.engine.cost(ask) == pytest.approx(multiplications(lambda: case.engine.answer(ask)), rel=0.3)
 
 
 @pytest.mark.parametrize(("layer", "layers"), [(None, 3), (0, 1), (1, 2)])
@@ -73,10 +71,10 @@ def test_states(case: Case, layer: int | None, layers: int) -> None:
     ask, s = StatesAsk(text=TEXT, layer=layer), case.engine.shape
     tokens = case.engine.token_count(TEXT)
     other = layers * PASS_TOKENS * token_cost(s)
-    counted = multiplications(lambda: case.engine.text_states(ask))
+    counted = multiplications(lambda: case.engine.answer(ask))
     assert case.engine.cost(ask, tokens) - other == pytest.approx(counted, rel=0.3)
-    given = StatesReadingAsk(states=case.engine.text_states(ask)["states"])
-    counted = multiplications(lambda: case.engine.read_states(given))
+    given = StatesReadingAsk(states=case.engine.answer(ask)["states"])
+    counted = multiplications(lambda: case.engine.answer(given))
     assert case.engine.cost(given, tokens) == pytest.approx(counted, rel=0.3)
 
 
@@ -89,7 +87,7 @@ def test_states(case: Case, layer: int | None, layers: int) -> None:
     (ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"),
      PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm")),
 ])  # fmt: skip
-def test_cheap_and_dear(case: Case, cheap: Wire, dear: Wire) -> None:
+def test_cheap_and_dear(case: Case, cheap: Ask[Any], dear: Ask[Any]) -> None:
     w = case.engine.weights
     assert 0 < row_cost(w.shape) <= ask_cost(w, cheap) < ask_cost(w, dear)
 
@@ -98,7 +96,7 @@ def test_cheap_and_dear(case: Case, cheap: Wire, dear: Wire) -> None:
     ReadingAsk(kind="w_o", layer=0, index=0, reading="mlp"),
     PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp"),
 ])  # fmt: skip
-def test_what_is_kept_costs_once(case: Case, again: Wire) -> None:
+def test_what_is_kept_costs_once(case: Case, again: Ask[Any]) -> None:
     w = case.engine.weights
     assert ask_cost(w, again, has_mlp_vocabulary=True) == ask_cost(w, again.model_copy(update={"reading": "norm"}))
     assert ask_cost(w, again) > ask_cost(w, again, has_mlp_vocabulary=True)

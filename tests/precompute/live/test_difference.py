@@ -101,7 +101,7 @@ def test_words_go_through_the_difference_of_the_matrices(pair: Pair, lens: str) 
     ask = ThroughHeadsAsk.model_validate(
         {"words": ((Word(word="dog"),),), "layers": tuple(range(s.n_layers)), "lens": lens, "k": 5}
     )
-    (heads,) = engine.through_heads(ask)["heads"]
+    (heads,) = engine.answer(ask)["heads"]
     e = dog(engine, lens, base.W_E.double().numpy())
     for head in heads:
         for found, matrix, W in ((head["writes"], "vo", base.W_U), (head["seeks"], "qk", base.W_E)):
@@ -122,7 +122,7 @@ def test_a_relation_ranks_targets_by_the_difference_of_the_matrices(pair: Pair, 
     (lion,) = engine.words.tokens("lion")
     e = dog(engine, "dot", base.W_E.double().numpy())
     W = (base.W_U if matrix == "vo" else base.W_E).double().numpy()
-    for head in engine.relation(ask)["heads"]:
+    for head in engine.answer(ask)["heads"]:
         delta = matrix_of(tuned, head["layer"], head["head"], matrix) - matrix_of(
             base, head["layer"], head["head"], matrix
         )
@@ -139,12 +139,12 @@ PAIRS_READING = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")
     "run",
     [
         lambda engine: engine.prompts([PromptAsk(text="the dog")]),
-        lambda engine: engine.reading(READING),
-        lambda engine: engine.pairs_reading(PAIRS_READING),
+        lambda engine: engine.answer(READING),
+        lambda engine: engine.answer(PAIRS_READING),
         lambda engine: engine.check(PromptAsk(text="the dog")),
         lambda engine: engine.check(READING),
         lambda engine: engine.check(PAIRS_READING),
-        lambda engine: engine.text_states(STATES),
+        lambda engine: engine.answer(STATES),
         lambda engine: engine.check(STATES),
         lambda engine: engine.check(STATES_READING),
     ],
@@ -167,7 +167,7 @@ def did_change(layer: int, head: int) -> bool:
 
 def test_heads_that_did_not_change_write_nothing(tuned: Engine) -> None:
     ask = ThroughHeadsAsk.model_validate({"words": ((Word(word="dog"),),), "layers": (0, 1), "k": 5})
-    (heads,) = tuned.through_heads(ask)["heads"]
+    (heads,) = tuned.answer(ask)["heads"]
     for head in heads:
         assert bool(head["writes"]) == bool(head["seeks"]) == did_change(head["layer"], head["head"])
         assert (head["writes_alike"] is None) == (not head["writes"])
@@ -178,7 +178,7 @@ def test_heads_that_did_not_change_carry_no_pair(tuned: Engine, lens: str) -> No
     """All tokens have the score 0 there: a target is in the middle, not the first."""
     ask = RelationAsk.model_validate({"pairs": [WordPair(source="dog", target="lion")], "lens": lens})
     middle = (tuned.shape.d_vocab - 1) // 2 + 1
-    for head in tuned.relation(ask)["heads"]:
+    for head in tuned.answer(ask)["heads"]:
         if not did_change(head["layer"], head["head"]):
             assert (head["rank"], head["rank_from_bottom"], head["score"]) == (middle, middle, 0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lexiscope.precompute.live.exact_lists import exact_lists
+from lexiscope.precompute.live.first_tokens import exact_lists
 from lexiscope.precompute.live.wire.fields import End, Lens
 from lexiscope.precompute.live.words import Vocabulary
 from tests.precompute.project.vocabularies import KINDS, vocabulary

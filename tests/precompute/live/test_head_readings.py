@@ -42,7 +42,7 @@ def test_pairs_equal_brute_force(every: Case, reading: str, layer: int, matrix: 
     expected = brute.top_pairs(*vocabularies, *factors, lens, *masks, N)
     ask = {"matrix": matrix, "layer": layer, "head": head, "reading": reading, "lens": lens, "n": N}
     for preset, ends in expected.items():
-        found = every.engine.pairs_reading(PairsReadingAsk.model_validate(ask | {"preset": preset}))
+        found = every.engine.answer(PairsReadingAsk.model_validate(ask | {"preset": preset}))
         for pairs, (ids, scores) in zip((found["top"], found["bottom"]), ends, strict=True):
             np.testing.assert_allclose([pair["score"] for pair in pairs], scores, rtol=1e-4, atol=1e-5)
             clear = ids[np.abs(scores - scores[-1]) > 1e-5].tolist()  # the others may be as good as one left out
@@ -52,7 +52,7 @@ def test_pairs_equal_brute_force(every: Case, reading: str, layer: int, matrix: 
 @pytest.mark.parametrize(("layer", "head", "said"), [(9, 0, "layer 9"), (0, 4, "head 4"), (0, -1, "head -1")])
 def test_what_does_not_exist(case: Case, layer: int, head: int, said: str) -> None:
     with pytest.raises(NotFound, match=said):
-        case.engine.pairs_reading(PairsReadingAsk(matrix="vo", layer=layer, head=head, reading="norm"))
+        case.engine.answer(PairsReadingAsk(matrix="vo", layer=layer, head=head, reading="norm"))
 
 
 def test_tokens_that_went_through_the_mlp_need_not_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,12 +62,12 @@ def test_tokens_that_went_through_the_mlp_need_not_again(tmp_path: Path, monkeyp
     ask = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp", n=3)
     before: list[float] = []
     with pytest.raises(Cancelled):
-        made.engine.pairs_reading(ask, lambda _, share: before.append(share), lambda: len(before) == 4)
+        made.engine.answer(ask, lambda _, share: before.append(share), lambda: len(before) == 4)
     after: list[float] = []
-    answer = made.engine.pairs_reading(ask, lambda _, share: after.append(share))
+    answer = made.engine.answer(ask, lambda _, share: after.append(share))
     assert after[1] > before[-1]  # the first says that the work begins
     fresh = make_case(tmp_path)
-    assert fresh.engine.pairs_reading(ask) == answer
+    assert fresh.engine.answer(ask) == answer
 
 
 def test_it_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_it_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     ask = PairsReadingAsk(matrix="qk", layer=0, head=0, reading="mlp", n=3)
     steps: list[tuple[str, float]] = []
     with pytest.raises(Cancelled):
-        made.engine.pairs_reading(ask, lambda *step: steps.append(step), lambda: len(steps) == 1)
+        made.engine.answer(ask, lambda *step: steps.append(step), lambda: len(steps) == 1)
     assert steps == [("vocabulary", 0.0)]
-    answer = made.engine.pairs_reading(ask, lambda *step: steps.append(step))
+    answer = made.engine.answer(ask, lambda *step: steps.append(step))
     assert {stage for stage, _ in steps} == {"vocabulary", "pairs"}
     assert [share for _, share in steps[1:]] == sorted(share for _, share in steps[1:])
-    assert made.engine.pairs_reading(ask) == answer
+    assert made.engine.answer(ask) == answer

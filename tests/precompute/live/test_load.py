@@ -55,7 +55,7 @@ def test_a_checkpoint_without_a_head_runs_as_with_it(every: Case, tmp_path: Path
         if shape.causal:
             logits = every.run(tokens).logits
             assert logits is not None
-            close(engine.weights.logits(last), logits)
+            close(engine.weights.model.logits(last), logits)
         else:
             assert engine.weights.cosines(last).abs().max() <= 1 + 1e-5
 

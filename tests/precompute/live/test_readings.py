@@ -22,7 +22,7 @@ def test_norm_is_what_the_norm_does_to_the_stream(every: Case) -> None:
     """Scores are how the vector meets every embedding through transformers' norm, up to divisors and biases."""
     layer, index, k = 1, 3, 20
     for kind in every.engine.shape.kinds:
-        answer = every.engine.reading(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm", k=k))
+        answer = every.engine.answer(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm", k=k))
         v = every.model.vectors(layer, kind)[index].double()
         if SIDES[kind] == "writes":
             scores = every.model.W_U.double() @ (v @ every.net.linear_norm("final"))
@@ -35,7 +35,7 @@ def test_norm_is_what_the_norm_does_to_the_stream(every: Case) -> None:
 def test_mlp_replaces_the_vocabulary(every: Case) -> None:
     after = every.net.after_first_ff().double()  # (d_vocab, d_model)
     for kind in every.engine.shape.kinds:
-        answer = every.engine.reading(ReadingAsk(kind=kind, layer=0, index=2, reading="mlp", k=15))
+        answer = every.engine.answer(ReadingAsk(kind=kind, layer=0, index=2, reading="mlp", k=15))
         check(answer, (after @ every.model.vectors(0, kind)[2].double()).numpy(), 15, 1e-4)
 
 
@@ -47,7 +47,7 @@ def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) 
     rows = W.astype(np.float64) - W.mean(axis=0, dtype=np.float64)
     scores = rows @ v.astype(np.float64) / np.linalg.norm(rows, axis=1)
     ask = ReadingAsk(kind="ff_key", layer=1, index=3, reading=reading, lens="cosine", k=15)
-    check(case.engine.reading(ask), scores, 15, 1e-5)
+    check(case.engine.answer(ask), scores, 15, 1e-5)
 
 
 @pytest.mark.parametrize(("kind", "layer", "index", "said"), [
@@ -55,4 +55,4 @@ def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) 
 ])  # fmt: skip
 def test_what_does_not_exist(case: Case, kind: str, layer: int, index: int, said: str) -> None:
     with pytest.raises(NotFound, match=said):
-        case.engine.reading(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm"))
+        case.engine.answer(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm"))

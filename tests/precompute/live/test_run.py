@@ -53,7 +53,7 @@ def check_logits(case: Case) -> None:
         last = run(w, torch.tensor([tokens]), [len(tokens)], [()], Watcher())
         expected = case.run(tokens).logits
         assert expected is not None
-        close(w.logits(last[0]), expected)
+        close(w.model.logits(last[0]), expected)
 
 
 def test_everything_equals_transformers(each_family: Case) -> None:
@@ -62,7 +62,7 @@ def test_everything_equals_transformers(each_family: Case) -> None:
     with torch.inference_mode():
         last = run(w, torch.tensor([tokens]), [len(tokens)], [()], seen)
         if expected.logits is not None:
-            close(w.logits(last[0]), expected.logits)
+            close(w.model.logits(last[0]), expected.logits)
     for layer in range(w.shape.n_layers):
         x, weights, z = seen.attentions[layer]
         close(x[0], expected.reads[layer])

@@ -27,7 +27,7 @@ def check_cell(cell: Predicted, logits: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("layer", [None, 0, 1])
 def test_states_are_those_of_transformers(every: Case, layer: int | None) -> None:
-    found = every.engine.text_states(StatesAsk(text=TEXT, layer=layer, k=4))
+    found = every.engine.answer(StatesAsk(text=TEXT, layer=layer, k=4))
     expected = every.run(every.engine.words.prompt(TEXT))
     at = every.engine.shape.n_layers - 1 if layer is None else layer
     close(states_of(found, every.engine), expected.streams[at, "ff"])
@@ -40,17 +40,17 @@ def test_states_are_those_of_transformers(every: Case, layer: int | None) -> Non
 
 @pytest.mark.parametrize("layer", [None, 0])
 def test_given_states_are_read_as_the_models_own(every: Case, layer: int | None) -> None:
-    found = every.engine.text_states(StatesAsk(text=TEXT, layer=layer, k=4))
-    read = every.engine.read_states(StatesReadingAsk(states=found["states"], k=4))
+    found = every.engine.answer(StatesAsk(text=TEXT, layer=layer, k=4))
+    read = every.engine.answer(StatesReadingAsk(states=found["states"], k=4))
     assert (read["cells"], read["predicts"]) == (found["cells"], found["predicts"])
 
 
 def test_other_states_become_other_tokens(case: Case) -> None:
     w = case.engine.weights
     states = torch.randn(3, w.shape.d_model, generator=torch.Generator().manual_seed(0))
-    read = case.engine.read_states(StatesReadingAsk(states=states.numpy().astype("<f4").tobytes(), k=3))
+    read = case.engine.answer(StatesReadingAsk(states=states.numpy().astype("<f4").tobytes(), k=3))
     with torch.inference_mode():
-        for cell, logits in zip(read["cells"], w.logits(states), strict=True):
+        for cell, logits in zip(read["cells"], w.model.logits(states), strict=True):
             check_cell(cell, logits)
 
 
@@ -58,7 +58,7 @@ def test_an_encoder_without_a_head_gives_nearest_tokens(case_of: Callable[[str],
     case = case_of("bert-bare")
     w = case.engine.weights
     states = w.W_U[[20, 30]] - w.W_U.mean(dim=0)
-    read = case.engine.read_states(StatesReadingAsk(states=states.numpy().astype("<f4").tobytes(), k=1))
+    read = case.engine.answer(StatesReadingAsk(states=states.numpy().astype("<f4").tobytes(), k=1))
     assert read["predicts"] == "nearest"
     rows = w.W_U - w.W_U.mean(dim=0)
     cosines = functional.cosine_similarity(states[:, None], rows[None], dim=2)
@@ -69,7 +69,7 @@ def test_an_encoder_without_a_head_gives_nearest_tokens(case_of: Callable[[str],
 @pytest.mark.parametrize("layer", [3, -1, 10**30])
 def test_a_layer_that_is_not_there(case: Case, layer: int) -> None:
     with pytest.raises(NotFound, match="does not exist here: 0 to 2 do"):
-        case.engine.text_states(StatesAsk(text=TEXT, layer=layer))
+        case.engine.answer(StatesAsk(text=TEXT, layer=layer))
 
 
 @pytest.mark.parametrize(("states", "said"), [
@@ -78,16 +78,16 @@ def test_a_layer_that_is_not_there(case: Case, layer: int) -> None:
 ])  # fmt: skip
 def test_what_is_no_state(case: Case, states: bytes, said: str) -> None:
     with pytest.raises(BadRequest, match=said):
-        case.engine.read_states(StatesReadingAsk(states=states))
+        case.engine.answer(StatesReadingAsk(states=states))
 
 
 def test_a_text_without_tokens_and_one_that_is_too_long(case: Case) -> None:
     for text, said in (("dog " * 100, "but the model has only 64 positions"), ("\ud800", "no text")):
         with pytest.raises(BadRequest, match=said):
-            case.engine.text_states(StatesAsk.model_construct(text=text, layer=None, k=5))
+            case.engine.answer(StatesAsk.model_construct(text=text, layer=None, k=5))
 
 
 def test_nobody_waits_any_more(case: Case) -> None:
     with pytest.raises(Cancelled):
-        case.engine.text_states(StatesAsk(text=TEXT), cancelled=lambda: True)
-    assert case.engine.text_states(StatesAsk(text=TEXT))["tokens"]
+        case.engine.answer(StatesAsk(text=TEXT), cancelled=lambda: True)
+    assert case.engine.answer(StatesAsk(text=TEXT))["tokens"]

@@ -40,7 +40,7 @@ class Case:
         return range(self.model.shape.n_layers)
 
     def bias(self, layer: int, kind: str) -> Tensor:
-        bias = self.model.bias(self.net.net, layer, kind)
+        bias = self.model.in_memory(self.net.net).bias(layer, kind)
         return torch.zeros(1) if bias is None else bias
 
 
@@ -130,7 +130,7 @@ def test_vo_gives_the_output_of_each_head(case: Case) -> None:
 
 
 def test_ff_coefficients_and_output(case: Case) -> None:
-    activation = case.model.activation(case.net.net)
+    activation = case.model.in_memory(case.net.net).activation()
     for layer in case.layers:
         x = case.net.norm("ff", layer)(_before_ff(case, layer))
 
@@ -167,7 +167,7 @@ def test_embedding_and_unembedding(case: Case) -> None:
     if case.run.logits is None:
         assert not model.predicts
         return
-    close(model.logits(net, last), case.run.logits)
+    close(model.in_memory(net).logits(last), case.run.logits)
     assert model.W_U.equal(net.get_output_embeddings().weight)
     if model.shape.causal:
         logits, cap = case.net.norm("final")(last) @ model.W_U.T, getattr(net.config, "final_logit_softcapping", None)

@@ -61,7 +61,7 @@ def test_they_are_those_of_the_whole_matrix(tmp_path: Path, name: str) -> None:
     for layer in range(s.n_layers):
         for matrix in MATRICES:
             W = (model.W_U if matrix == "vo" else model.W_E).double().numpy()
-            singular = model.directions(layer, matrix).singular.double().numpy()
+            singular = model.directions.of(layer, matrix).singular.double().numpy()
             ins, outs = (model.vectors(layer, kind) for kind in DIRECTIONS[matrix])
             assert ins.dtype == outs.dtype == torch.float32
             assert ins.shape == outs.shape == (s.n_heads * s.d_head, s.d_model)
@@ -152,19 +152,19 @@ def test_an_unchanged_head_of_a_difference_has_none(tmp_path: Path) -> None:
     base = tiny_gpt2(tmp_path / "base", n_layers=2)
     found = difference_of(tuned_from(base, tmp_path / "tuned", fine_tune), base)
     for matrix in MATRICES:
-        assert not found.directions(UNCHANGED_LAYER, matrix).singular.any()
-        of_heads = found.directions(1, matrix).singular
+        assert not found.directions.of(UNCHANGED_LAYER, matrix).singular.any()
+        of_heads = found.directions.of(1, matrix).singular
         assert (of_heads > 0).all(dim=1).tolist() == [head != UNCHANGED_HEAD for head in range(found.shape.n_heads)]
     assert not found.vectors(UNCHANGED_LAYER, "vo_out").any()
 
 
 def test_only_the_last_ones_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = plain(tiny_gpt2, tmp_path)
-    one = model.directions(0, "vo")
-    assert model.directions(0, "vo") is one
+    one = model.directions.of(0, "vo")
+    assert model.directions.of(0, "vo") is one
     monkeypatch.setattr(directions, "KEPT_BYTES", 2 * one.n_bytes)
-    model.directions(0, "qk")
-    assert model.directions(0, "vo") is one
-    model.directions(1, "vo")
-    model.directions(1, "qk")
-    assert model.directions(0, "vo") is not one
+    model.directions.of(0, "qk")
+    assert model.directions.of(0, "vo") is one
+    model.directions.of(1, "vo")
+    model.directions.of(1, "qk")
+    assert model.directions.of(0, "vo") is not one

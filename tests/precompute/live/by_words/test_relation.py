@@ -73,7 +73,7 @@ def first_token(case: Case, word: str) -> int:
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 def test_ranks_equal_brute_force(case: Case, lens: str, matrix: str) -> None:
-    answer = case.engine.relation(ask(*PAIRS, lens=lens, matrix=matrix))
+    answer = case.engine.answer(ask(*PAIRS, lens=lens, matrix=matrix))
     every = scores_of(case, [source for source, _ in PAIRS], lens, matrix)
     targets = [first_token(case, target) for _, target in PAIRS]
     themselves = [first_token(case, source) for source, _ in PAIRS]
@@ -103,7 +103,7 @@ def test_ranks_equal_brute_force(case: Case, lens: str, matrix: str) -> None:
 def test_of_many_pairs_only_the_next_targets_are_shuffled_in(case: Case) -> None:
     pairs = [(source, target) for source, target in pairwise(WORDS)]
     assert len(pairs) > SHUFFLES + 1
-    answer = case.engine.relation(ask(*pairs))
+    answer = case.engine.answer(ask(*pairs))
     targets = [first_token(case, target) for _, target in pairs]
     every = scores_of(case, [source for source, _ in pairs], "dot", "vo")
     head = answer["heads"][3]
@@ -117,9 +117,9 @@ def test_of_many_pairs_only_the_next_targets_are_shuffled_in(case: Case) -> None
 @pytest.mark.parametrize("pairs", [[("dog", "lion")], [("dog", "lion"), ("horse", "lion")]])
 def test_without_another_target_random_words_take_its_place(case: Case, pairs: list[tuple[str, str]]) -> None:
     """Always the same ones, so that an answer is the same tomorrow; and not those of the pairs."""
-    answer = case.engine.relation(ask(*pairs))
+    answer = case.engine.answer(ask(*pairs))
     assert answer["shuffled_with"] == "words"
-    assert answer == case.engine.relation(ask(*pairs))
+    assert answer == case.engine.answer(ask(*pairs))
     d_vocab = case.engine.shape.d_vocab
     assert 0.2 * d_vocab < np.mean([head["shuffled"] for head in answer["heads"]]) < 0.8 * d_vocab
     for head in answer["heads"]:
@@ -153,7 +153,7 @@ def test_counts_around_scores() -> None:
 
 
 def test_the_tokens_that_were_used(case: Case) -> None:
-    (pair,) = case.engine.relation(ask(("zebra", "France")))["pairs"]
+    (pair,) = case.engine.answer(ask(("zebra", "France")))["pairs"]
     tokenizer = case.engine.words.tokenizer
     assert tokenizer.decode(ids(pair["source"]["tokens"])).strip() == "zebra"
     assert len(pair["source"]["tokens"]) > 1
@@ -162,6 +162,6 @@ def test_the_tokens_that_were_used(case: Case) -> None:
 
 def test_no_word_and_nobody_waiting(case: Case) -> None:
     with pytest.raises(NotFound, match="has no tokens"):
-        case.engine.relation(RelationAsk(pairs=(WordPair(source="\n", target="dog"),)))
+        case.engine.answer(RelationAsk(pairs=(WordPair(source="\n", target="dog"),)))
     with pytest.raises(Cancelled):
-        case.engine.relation(ask(*PAIRS), cancelled=lambda: True)
+        case.engine.answer(ask(*PAIRS), cancelled=lambda: True)

@@ -39,7 +39,7 @@ def embeddings(case: Case, lens: str) -> Float64:
 def test_lists_equal_brute_force(case: Case, lens: str, end: str) -> None:
     s, k = case.engine.shape, 7
     layers = tuple(reversed(range(s.n_layers)))
-    answer = case.engine.through_heads(ask(*GROUPS, layers=layers, lens=lens, end=end, k=k))
+    answer = case.engine.answer(ask(*GROUPS, layers=layers, lens=lens, end=end, k=k))
     e = embeddings(case, lens)
     assert len(answer["heads"]) == len(GROUPS)
     for x, heads in zip(e, answer["heads"], strict=True):
@@ -59,7 +59,7 @@ def test_lists_equal_brute_force(case: Case, lens: str, end: str) -> None:
 
 
 def test_how_alike_the_tokens_of_a_list_are(case: Case) -> None:
-    (heads,) = case.engine.through_heads(ask(("dog",), k=5))["heads"]
+    (heads,) = case.engine.answer(ask(("dog",), k=5))["heads"]
     for head in heads:
         for tokens, alike, W in (
             (head["writes"], head["writes_alike"], case.model.W_U),
@@ -68,7 +68,7 @@ def test_how_alike_the_tokens_of_a_list_are(case: Case) -> None:
             centred = W.numpy().astype(np.float64) - W.numpy().mean(axis=0, dtype=np.float64)
             units = [centred[token["id"]] / np.linalg.norm(centred[token["id"]]) for token in tokens]
             assert alike == pytest.approx(np.mean([a @ b for a, b in combinations(units, 2)]))
-    (alone,) = case.engine.through_heads(ask(("dog",), k=1))["heads"]
+    (alone,) = case.engine.answer(ask(("dog",), k=1))["heads"]
     assert {(head["writes_alike"], head["seeks_alike"]) for head in alone} == {(None, None)}
 
 
@@ -79,7 +79,7 @@ def test_a_word_of_one_token_has_the_scores_of_its_pairs(case: Case) -> None:
     words = case.engine.words
     (dog,) = words.tokens("dog")
     for lens in ("dot", "cosine"):
-        (heads,) = case.engine.through_heads(ask(("dog",), head=1, lens=lens))["heads"]
+        (heads,) = case.engine.answer(ask(("dog",), head=1, lens=lens))["heads"]
         (head,) = heads
         for found, matrix, target in ((head["writes"], "vo", words.writes), (head["seeks"], "qk", words.reads)):
             left, right = (f[1].numpy() for f in case.model.factors(0, matrix))
@@ -90,10 +90,10 @@ def test_a_word_of_one_token_has_the_scores_of_its_pairs(case: Case) -> None:
 
 
 def test_one_head_and_a_token_by_its_id(case: Case) -> None:
-    every = case.engine.through_heads(ask(("dog",), layers=(1,)))
+    every = case.engine.answer(ask(("dog",), layers=(1,)))
     (dog,) = every["groups"][0]
     named = ThroughHeadsAsk(words=((Word(word="#", token=dog["tokens"][0]["id"]),),), layers=(1,), head=2)
-    one = case.engine.through_heads(named)
+    one = case.engine.answer(named)
     assert one["groups"][0][0]["tokens"] == dog["tokens"]
     assert one["heads"] == [[every["heads"][0][2]]]
 
@@ -107,9 +107,9 @@ def test_what_there_is_not(case: Case) -> None:
         (ThroughHeadsAsk(words=((Word(word="x", token=s.d_vocab),),), layers=(0,)), f"token {s.d_vocab} does not"),
     ):
         with pytest.raises(NotFound, match=said):
-            case.engine.through_heads(question)
+            case.engine.answer(question)
     with pytest.raises(Cancelled):
-        case.engine.through_heads(ask(("dog",)), cancelled=lambda: True)
+        case.engine.answer(ask(("dog",)), cancelled=lambda: True)
 
 
 def test_the_mean_of_all_tokens_has_no_direction(case: Case) -> None:
