@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.lists.difference import Minus
+from lexiscope.app.lists.difference import Minus, minus_of
+from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import ScoredToken as ScoredToken
 from lexiscope.precompute.live.wire.answers import Token as Token
@@ -58,6 +59,11 @@ class ViewOfModel(View):
     model: str
     build: Annotated[str, Field(description="Of the index: as long as it is the same, so are the lists")]
     minus: Annotated[Minus | None, OF_DIFFERENCE] = None
+
+
+def of_index(index: Index) -> dict[str, Any]:
+    """Return the fields that every view of a model has."""
+    return {"model": index.manifest.model, "build": index.manifest.build, "minus": minus_of(index)}
 
 
 def token_of(tokens: TokenTable, token: int) -> Token:

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from lexiscope.app.formats.table import TOKEN_COLUMNS, Table, beside, constant, ranked
 from lexiscope.app.lists.checks import VECTOR_ENTRIES, finite, list_length
-from lexiscope.app.lists.difference import minus_of, relative
+from lexiscope.app.lists.difference import relative
 from lexiscope.app.lists.vectors import Vector
-from lexiscope.app.lists.view import ViewOfModel, scored_tokens
+from lexiscope.app.lists.view import ViewOfModel, of_index, scored_tokens
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_lens
@@ -95,9 +95,7 @@ def _view(site: ModelSite, ask: ClassifierArguments, kind: str, numbers: range |
     check_lens(index, ask.lens)
     entry = index.classifier().entry
     return ClassifierView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         lens=ask.lens,
         labels=entry.labels,
         dense=entry.dense,

@@ -13,7 +13,7 @@ from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
 from lexiscope.app.html.numbers import percent
 from lexiscope.app.lists.checks import check_number, finite
-from lexiscope.app.lists.difference import Change, matrix_change, minus_of, vector_changes
+from lexiscope.app.lists.difference import Change, matrix_change, vector_changes
 from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, subhead_coherence
 from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
@@ -37,6 +37,7 @@ from lexiscope.app.lists.view import (
     Token,
     TokenPair,
     ViewOfModel,
+    of_index,
     tokens_of,
 )
 from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens
@@ -256,9 +257,7 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
     asks_for_list = preset != PAPER_PRESET and words is not asked
     beside = asked if asks_for_list else _other_pairs(index, layer, head, asked, index.stored.lens, PAPER_PRESET)
     return HeadView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=layer,
         head=head,
         lens=lens,

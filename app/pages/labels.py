@@ -8,9 +8,8 @@ from pydantic import Field
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.checks import count_pages, page_slice
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.labels import ShownLabel, shown
-from lexiscope.app.lists.view import ViewOfModel
+from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
 
 LABEL_ROWS = 100  # labels on a page
@@ -48,9 +47,7 @@ def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  
     index, found = site.index, site.library.labels(site.index)
     page, rows = site.window(ask.page, LABEL_ROWS)
     return LabelsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         page=page,
         pages=count_pages(len(found.labels), page, rows),
         total=len(found.labels),

@@ -12,12 +12,12 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, finite, list_length, page_slice
-from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, minus_of, vector_changes
+from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, vector_changes
 from lexiscope.app.lists.find_tokens import token_named
 from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
 from lexiscope.app.lists.similarity import TELLING, Shuffled, shuffled
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
-from lexiscope.app.lists.view import Token, ViewOfModel, token_of, tokens_of
+from lexiscope.app.lists.view import Token, ViewOfModel, of_index, token_of, tokens_of
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Moved, Page, PageNumber
 from lexiscope.app.urls import link
 from lexiscope.precompute.errors import BadRequest
@@ -234,9 +234,7 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
     page, size = site.window(ask.page, site.settings.layer_rows)
     difference, kinds = index.stored.difference, index.stored.weight_kinds
     return LayerView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=at.layer,
         lens=lens,
         sort=ask.sort,
@@ -267,9 +265,7 @@ def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int]
     of_ends = [ENDS.index(end) for end in chosen]
     shape = len(neurons), len(vectors), len(ENDS), ids.shape[-1]
     return LayerListsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=at.layer,
         lens=lens,
         token=token_of(index.tokens, token) if isinstance(token, int) else None,

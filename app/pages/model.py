@@ -19,13 +19,12 @@ from lexiscope.app.lists.difference import (
     head_changes,
     is_unchanged,
     layer_changes,
-    minus_of,
     vector_changes,
 )
 from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, hubs_of, without_hub_pairs
 from lexiscope.app.lists.readable import SAME, FreshWords, readable
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
-from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, token_pairs, tokens_of
+from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, of_index, token_pairs, tokens_of
 from lexiscope.app.lists.worth_reading import (
     HEAD_LENS,
     HEAD_PRESET,
@@ -388,9 +387,7 @@ def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> Mod
     else:
         neurons, agreeing, heads = worth_reading(index, whole, lens, hubs)
     return ModelView(
-        model=manifest.model,
-        build=manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         lens=lens,
         preset=preset,
         architecture=shape.architecture,

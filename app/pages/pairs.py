@@ -9,7 +9,7 @@ from pydantic import Field
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import Table, change_columns, constant
 from lexiscope.app.lists.checks import PAIR_ENTRIES, list_length
-from lexiscope.app.lists.difference import check_can_run, minus_of, size_text
+from lexiscope.app.lists.difference import check_can_run, size_text
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import pairs_note
 from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, pair_ids, stored_pairs
@@ -22,6 +22,7 @@ from lexiscope.app.lists.view import (
     PAGE_ONLY,
     TokenPair,
     ViewOfModel,
+    of_index,
 )
 from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.precompute.index.index import Index
@@ -123,9 +124,7 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
     change = stored.change
     reading = _reading(index, at, ask, site.answers[0]) if ask.reading and site.answers else None
     return PairsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=at.layer,
         head=at.head,
         matrix=at.matrix,

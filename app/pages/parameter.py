@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Table, beside, change_columns, constant, ranked
 from lexiscope.app.lists.checks import VECTOR_ENTRIES, check_number, list_length
-from lexiscope.app.lists.difference import check_can_run, minus_of, size_text
+from lexiscope.app.lists.difference import check_can_run, size_text
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, vector_entry
 from lexiscope.app.lists.matches import Matches, matches_of, version_of_matches
 from lexiscope.app.lists.notes import direction_note, neuron_note, subhead_note
@@ -32,7 +32,7 @@ from lexiscope.app.lists.vectors import (
     stored_vectors,
     vector_reading,
 )
-from lexiscope.app.lists.view import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel
+from lexiscope.app.lists.view import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
@@ -397,9 +397,7 @@ def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str,
         }
         reading = Reading(name=ask.reading, vectors=again)
     return {
-        "model": index.manifest.model,
-        "build": index.manifest.build,
-        "minus": minus_of(index),
+        **of_index(index),
         "layer": at.layer,
         "lens": lens,
         "reading": reading,

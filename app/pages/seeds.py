@@ -9,10 +9,9 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table, constant
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
 from lexiscope.app.lists.hubs import split_nearest
-from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, tokens_of
+from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, of_index, tokens_of
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import (
@@ -123,9 +122,7 @@ def seeds(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> SeedsView:
     lists = FirstLists.of(site.index, ask.lens, answer["lists"], site.hubs(ask.lens))
     nearest, nearest_hubs = split_nearest(site.index, answer["nearest"])
     return SeedsView(
-        model=site.index.manifest.model,
-        build=site.index.manifest.build,
-        minus=minus_of(site.index),
+        **of_index(site.index),
         words=write_terms(ask.words),
         kind=",".join(ask.kind),
         lens=ask.lens,
@@ -212,9 +209,7 @@ def seed_ranking_view(
     """Make the view of a ranking. `computed` holds the lists of results in layers that are not built."""
     lists = FirstLists.of(index, lens, computed)
     return SeedRankingView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         kind=",".join(kinds),
         lens=lens,
         seeds=terms_used(index, seeds),

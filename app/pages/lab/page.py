@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from lexiscope.app.formats.table import Column, Table, constant, csv_order
 from lexiscope.app.html.line_chart import LineChart
 from lexiscope.app.library.labs import lab_of, lab_version
-from lexiscope.app.lists.difference import minus_of
-from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel
+from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.lab.charts import (
     COVERING,
     SAMPLES,
@@ -116,9 +115,7 @@ def lab(site: ModelSite, at: LabAt, ask: LabArguments) -> LabView:  # noqa: ARG0
     measured = lab_of(index)
     record = measured.record or LabRecord.of(index.manifest)
     return LabView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         figure=figure,
         similarity=record.similarity if figure in (None, "similarity") else None,
         inverse=record.inverse if figure in (None, "inverse") else None,
