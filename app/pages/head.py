@@ -15,7 +15,7 @@ from lexiscope.app.html.numbers import percent
 from lexiscope.app.lists.checks import check_number, finite
 from lexiscope.app.lists.difference import Change, matrix_change, vector_changes
 from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, subhead_coherence
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
+from lexiscope.app.lists.hubs import first_tokens
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import head_note
 from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, stored_pairs
@@ -313,13 +313,7 @@ def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[in
         return None
     numbers = np.arange(shape.d_head)
     lists = [
-        first_kept(
-            shard.first_ids(
-                kind, shape.row(kind, head, 0) + numbers, lens, READ_TO_SKIP_HUBS if hubs else TOKENS
-            ).tolist(),
-            hubs,
-            TOKENS,
-        )
+        first_tokens(shard, kind, shape.row(kind, head, 0) + numbers, lens, TOKENS, hubs)
         if kind in index.stored.kinds
         else [None] * shape.d_head
         for kind in SUBHEAD_KINDS.values()
@@ -407,11 +401,9 @@ def _first_tokens(
     if kind not in index.stored.kinds:
         return [None] * d_head
     rows = index.shape.row(kind, head, 0) + np.arange(d_head)
-    looked_at = READ_TO_SKIP_HUBS if hubs else TOKENS
-    at_ends = [shard.first_ids(kind, rows, lens, looked_at, end).tolist() for end in ENDS]
+    at_ends = [first_tokens(shard, kind, rows, lens, TOKENS, hubs, end) for end in ENDS]
     norms = shard.all_norms(kind)[rows]
-    kept = first_kept((at_ends[end][at] for at, end in enumerate(ends)), hubs, TOKENS)
-    return [tokens_of(index.tokens, ids) if norm else [] for ids, norm in zip(kept, norms, strict=True)]
+    return [tokens_of(index.tokens, at_ends[end][at]) if norms[at] else [] for at, end in enumerate(ends)]
 
 
 def _change_tables(view: HeadView, name: str) -> list[Table]:

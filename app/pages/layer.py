@@ -14,7 +14,7 @@ from lexiscope.app.formats.table import Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, finite, list_length, page_slice
 from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, vector_changes
 from lexiscope.app.lists.find_tokens import token_named
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
+from lexiscope.app.lists.hubs import first_tokens
 from lexiscope.app.lists.similarity import TELLING, Shuffled, shuffled
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
 from lexiscope.app.lists.view import Token, ViewOfModel, of_index, token_of, tokens_of
@@ -325,22 +325,9 @@ def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[st
 
 
 def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset[int]) -> list[NeuronRow]:
-    keys, values = (
-        first_kept(
-            shard.first_ids(kind, neurons, lens, READ_TO_SKIP_HUBS if hubs else ROW_TOKENS).tolist(), hubs, ROW_TOKENS
-        )
-        if kind in index.stored.kinds
-        else repeat(None)
-        for kind in ("ff_key", "ff_value")
-    )
-    bottoms = (
-        first_kept(
-            shard.first_ids("ff_value", neurons, lens, READ_TO_SKIP_HUBS if hubs else ROW_TOKENS, "bottom").tolist(),
-            hubs,
-            ROW_TOKENS,
-        )
-        if "ff_value" in index.stored.kinds
-        else repeat(None)
+    keys, values, bottoms = (
+        first_tokens(shard, kind, neurons, lens, ROW_TOKENS, hubs, end) if kind in index.stored.kinds else repeat(None)
+        for kind, end in (("ff_key", "top"), ("ff_value", "top"), ("ff_value", "bottom"))
     )
     norms, coherences = _value_columns(index, shard, lens, neurons)
     with_top, with_bottom = _similarities(index, shard, lens, neurons)

@@ -21,7 +21,7 @@ from lexiscope.app.lists.difference import (
     layer_changes,
     vector_changes,
 )
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, hubs_of, without_hub_pairs
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_tokens, hubs_of, without_hub_pairs
 from lexiscope.app.lists.readable import SAME, FreshWords, readable
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
 from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, of_index, token_pairs, tokens_of
@@ -119,8 +119,7 @@ def _clearest(
 
     def card_of(at: tuple[str, int, str], row: int, _: float) -> _ChangedVector | None:
         kind, layer, end = at
-        listed = shards[layer].first_ids(kind, np.array([row]), lens, READ_TO_SKIP_HUBS if hubs else TOKENS, end)
-        ids = first_kept(listed.tolist(), hubs, TOKENS)[0]
+        (ids,) = first_tokens(shards[layer], kind, np.array([row]), lens, TOKENS, hubs, end)
         if not fresh.take_if_all_words(ids):
             return None
         coherence, change = float(coherences[at][row]), finite(float(changes[kind, layer][row]))
