@@ -522,5 +522,11 @@ def _by_token(matrix: str, of: MatrixDirections) -> Iterator[dict[str, Any]]:
 
 
 HEAD = Page(
-    name="head", title="Head {head} of layer {layer}", at=HeadAt, arguments=HeadArguments, view=HeadView, make=head
+    name="head",
+    title="Head {head} of layer {layer}",
+    at=HeadAt,
+    arguments=HeadArguments,
+    view=HeadView,
+    make=head,
+    in_python="This is head L{layer}H{head}: model.head({layer}, {head})",
 )

@@ -395,4 +395,5 @@ def _similarities(
 LAYER: Page[LayerAt, LayerArguments, ViewOfModel] = Page(
     name="layer", title="Layer {layer}", at=LayerAt, arguments=LayerArguments, view=LayerView, make=layer,
     leads_to="The token is given as a word: goes to the address with its id",
+    in_python="This is layer {layer}: model.neurons({layer}) has its lists",
 )  # fmt: skip

@@ -188,6 +188,8 @@ class Page(Generic[A, Q, V]):
     # Whether a worker's error is shown on the page, instead of answering with that error.
     made_without_answers: bool = False
     leads_to: str = ""  # where the page may redirect (Moved), for /docs
+    # What a notebook says of the page and how to get it there, with the numbers of its path in braces.
+    in_python: str = ""
 
     def __post_init__(self) -> None:
         DECLARED[self.name] = Declared(self.at.pattern, self.arguments.left_out(), self.title)

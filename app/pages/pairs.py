@@ -181,4 +181,5 @@ PAIRS = Page(
     name="pairs", title="{MATRIX} of head {head} of layer {layer}", at=PairsAt, arguments=PairsArguments,
     view=PairsView, make=pairs, asks=readings, has_events=True,
     stages={"vocabulary": "preparing the tokens", "pairs": "searching all pairs"},
+    in_python="These are pairs of head L{layer}H{head}: model.head({layer}, {head}).{matrix}()",
 )  # fmt: skip

@@ -418,12 +418,15 @@ def _matches_version(site: ModelSite) -> str:
 NEURON = Page(
     name="neuron", title="Neuron {neuron} of layer {layer}", at=NeuronAt, arguments=VectorArguments, view=NeuronView,
     make=neuron, asks=readings, version=_matches_version,
+    in_python="This is neuron L{layer}N{neuron}: model.neuron({layer}, {neuron})",
 )  # fmt: skip
 SUBHEAD = Page(
     name="subhead", title="Subhead {subhead} of head {head} of layer {layer}", at=SubheadAt, arguments=VectorArguments,
     view=SubheadView, make=subhead, asks=readings, version=_matches_version,
+    in_python="This is subhead L{layer}H{head}.{subhead}: model.subhead({layer}, {head}, {subhead})",
 )  # fmt: skip
 DIRECTION = Page(
     name="direction", title="Direction {direction} of head {head} of layer {layer}", at=DirectionAt,
     arguments=VectorArguments, view=DirectionView, make=direction, asks=readings, version=_matches_version,
+    in_python="This is direction L{layer}H{head}.svd{direction}: model.direction({layer}, {head}, {direction})",
 )  # fmt: skip

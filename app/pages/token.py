@@ -297,4 +297,5 @@ def _nearest(index: Index, token: int) -> tuple[list[ScoredToken], list[Token]] 
 
 TOKEN = Page(
     name="token", title="Token #{token}", at=TokenAt, arguments=TokenArguments, view=TokenView, make=token,
+    in_python="This is token {token}: model.token({token})",
 )  # fmt: skip
