@@ -272,7 +272,7 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
         change={matrix: matrix_change(index.shard(layer), matrix, head) for matrix in MATRICES}
         if index.stored.difference
         else None,
-        labels=labels_of(index, site.library.labels(index).of_head(layer, head, *MATRICES)),
+        labels=labels_of(index, site.library.labels.of(index).of_head(layer, head, *MATRICES)),
         note=head_note(index.shape, head),
     )
 

@@ -44,7 +44,7 @@ class LabelsView(ViewOfModel):
 
 def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  # noqa: ARG001
     """What people said of the model's parameters, from the files of labels in the data folder."""
-    index, found = site.index, site.library.labels(site.index)
+    index, found = site.index, site.library.labels.of(site.index)
     page, rows = site.window(ask.page, LABEL_ROWS)
     return LabelsView(
         **of_index(index),
@@ -52,7 +52,7 @@ def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  
         pages=count_pages(len(found.labels), page, rows),
         total=len(found.labels),
         labels=[shown(index, filed) for filed in found.labels[page_slice(page, rows)]],
-        faults=(*site.library.label_faults(), *found.faults),
+        faults=(*site.library.labels.faults(), *found.faults),
     )
 
 

@@ -139,7 +139,7 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
         base_norm=change and change["base_norm"],
         change=change and change["change"],
         unchanged=True if stored.unchanged else None,
-        labels=labels_of(index, site.library.labels(index).of_head(at.layer, at.head, at.matrix)),
+        labels=labels_of(index, site.library.labels.of(index).of_head(at.layer, at.head, at.matrix)),
         note=pairs_note(index.shape, at.matrix, at.head),
     )
 

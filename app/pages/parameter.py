@@ -296,7 +296,7 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
         opposed=opposed,
         shuffled=agreed.shuffled if agreed else None,
         telling=agreed is not None and agreed.is_telling,
-        labels=labels_of(index, site.library.labels(index).of_neuron(at.layer, at.neuron)),
+        labels=labels_of(index, site.library.labels.of(index).of_neuron(at.layer, at.neuron)),
         note=neuron_note(index.shape),
     )
 
@@ -324,7 +324,7 @@ def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView
         v=lists.get("v"),
         o=lists.get("o"),
         similarity={"vo": agreed("vo"), "qk": agreed("qk")},
-        labels=labels_of(index, site.library.labels(index).of_subhead(at.layer, at.head, at.subhead)),
+        labels=labels_of(index, site.library.labels.of(index).of_subhead(at.layer, at.head, at.subhead)),
         note=subhead_note(index.shape, at.head, at.subhead),
     )
 
@@ -352,7 +352,7 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
         vo=of_matrix("vo", "in", "out"),
         qk=of_matrix("qk", "query", "key"),
         near={matrix: _near(of_head.tolist(), at.direction) for matrix, of_head in values.items()},
-        labels=labels_of(index, site.library.labels(index).of_direction(at.layer, at.head, at.direction)),
+        labels=labels_of(index, site.library.labels.of(index).of_direction(at.layer, at.head, at.direction)),
         note=direction_note(index.shape),
     )
 

@@ -237,7 +237,7 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
     matches = _find_matches(index, [word.tokens for word in text.words], lens, kind, page, size, site.hubs(lens))
     if jump and site.format == "html":
         raise Moved(jump)
-    labels = site.library.labels(index).with_words(q) if kind is None and page == 1 else []
+    labels = site.library.labels.of(index).with_words(q) if kind is None and page == 1 else []
     tokenizer = site.library.tokenizer(model) if q else None
     return replace(
         view,

@@ -184,7 +184,7 @@ class PageAnswer:
             can_run=frozenset(
                 each.index for each in difference or () if each.index and self._state.live.serves(each.index)
             ),
-            labels=self._state.library.labels(self.index) if self.index else ModelLabels(),
+            labels=self._state.library.labels.of(self.index) if self.index else ModelLabels(),
             live=shown is not None and self._state.live.serves(shown),
         )
 
@@ -193,8 +193,8 @@ class PageAnswer:
         index."""
         index_version = self.index.version if self.index else self._state.library.version()
         part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
-        compared = self._state.library.comparisons_version()
-        labels = self._state.library.labels_version()
+        compared = self._state.library.comparisons.version()
+        labels = self._state.library.labels.version()
         facts = [self._state.version, index_version, compared, labels, self.address, part, also]
         if self.format not in ("json", "csv"):
             facts.append(self._origin)  # other formats hold links that leave the site
@@ -205,7 +205,7 @@ class PageAnswer:
 
 def _comparisons(library: Library, model: str | None) -> dict[str, str]:
     """Return the models that this one is compared with, and the address of each comparison."""
-    cards = [card for card in library.comparisons() if model in (card.a, card.b)]
+    cards = [card for card in library.comparisons.cards() if model in (card.a, card.b)]
     return {
         card.b if card.a == model else card.a: link("comparison", card.a, card.b)
         # If two models are compared both ways, the comparison that starts with this model.

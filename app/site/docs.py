@@ -68,7 +68,7 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[s
     """Return the addresses to try by path: of the page, and of its JSON if it has any. Leave out pages that nothing
     served here has."""
     index = _first(state.library)
-    compared = next((card for card in state.library.comparisons() if not card.fault), None)
+    compared = next((card for card in state.library.comparisons.cards() if not card.fault), None)
     live = index is not None and state.live.serves(index.manifest.model)
     links: dict[str, list[str]] = {}
     for each in endpoints(dict(document)):

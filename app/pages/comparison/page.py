@@ -182,9 +182,9 @@ def _compared(site: TwoModelsSite, ask: ComparisonArguments) -> Comparison:
     """Find the comparison; raise Moved if the two models are compared the other way round."""
     a, b = site.model, site.other
     try:
-        found = site.library.comparison(a, b)
+        found = site.library.comparisons.find(a, b)
     except NotFound:
-        if any((card.a, card.b) == (b, a) for card in site.library.comparisons()):
+        if any((card.a, card.b) == (b, a) for card in site.library.comparisons.cards()):
             raise Moved(link("comparison", b, a, kind=ask.kind, text=ask.text)) from None
         raise
     if ask.kind is not None and ask.kind not in found.record.kinds:
