@@ -3,7 +3,7 @@ tokens that each lists come from the index or, if its layer is not built, from t
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
@@ -26,6 +26,10 @@ from lexiscope.precompute.live.wire.answers import (
 )
 from lexiscope.precompute.live.wire.asks import SeedsArguments, SeedsAsk
 from lexiscope.precompute.live.wire.grammar import write_terms
+
+if TYPE_CHECKING:
+    from lexiscope.precompute.live.seed_ranking import Ranked
+    from lexiscope.precompute.live.seed_words import Seed
 
 VECTOR_TOKENS = 8  # tokens of each vector
 PULLING_WORDS = 3
@@ -159,26 +163,6 @@ SEEDS = Page(
 # The command `lexiscope seeds`
 
 
-class SeedTokens(Protocol):
-    @property
-    def word(self) -> str: ...
-    @property
-    def tokens(self) -> tuple[int, ...]: ...
-    @property
-    def weight(self) -> float: ...
-
-
-class RankedVector(Protocol):
-    @property
-    def kind(self) -> str: ...
-    @property
-    def layer(self) -> int: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def score(self) -> float: ...
-
-
 class RankedListing(TypedDict):
     kind: str
     layer: int
@@ -201,8 +185,8 @@ class SeedRankingView(ViewOfModel):
 def seed_ranking_view(
     index: Index,
     kinds: Iterable[str],
-    seeds: Iterable[SeedTokens],
-    results: Iterable[RankedVector],
+    seeds: Iterable["Seed"],
+    results: Iterable["Ranked"],
     lens: str = "dot",
     computed: Iterable[FirstTokens] = (),
 ) -> SeedRankingView:
@@ -229,7 +213,7 @@ def seed_ranking_view(
     )
 
 
-def terms_used(index: Index, seeds: Iterable[SeedTokens]) -> list[TermUsed]:
+def terms_used(index: Index, seeds: Iterable["Seed"]) -> list[TermUsed]:
     return [
         {"word": seed.word, "weight": seed.weight, "tokens": tokens_of(index.tokens, seed.tokens)} for seed in seeds
     ]
