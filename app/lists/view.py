@@ -61,6 +61,20 @@ class ViewOfModel(View):
     minus: Annotated[Minus | None, OF_DIFFERENCE] = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownError:
+    """What a visitor is told of an error: on a page by itself, or in place of what a page cannot show."""
+
+    status: int  # HTTP status of the answer
+    title: str
+    detail: str
+    retry_after: int | None  # seconds after which the visitor may ask again; None if that would not help
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+
+
 def of_index(index: Index) -> dict[str, Any]:
     """Return the fields that every view of a model has."""
     return {"model": index.manifest.model, "build": index.manifest.build, "minus": minus_of(index)}

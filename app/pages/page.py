@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.hubs import hubs_of
-from lexiscope.app.lists.shown_error import ShownError
-from lexiscope.app.lists.view import View
+from lexiscope.app.lists.view import ShownError, View
 from lexiscope.app.settings import Settings
 from lexiscope.app.urls import DATA_FORMATS, DECLARED, Declared, link
 from lexiscope.precompute.errors import BadRequest

@@ -17,8 +17,7 @@ from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.hubs import without_hubs
-from lexiscope.app.lists.shown_error import ShownError
-from lexiscope.app.lists.view import View
+from lexiscope.app.lists.view import ShownError, View
 from lexiscope.app.pages.home import HomeView
 from lexiscope.app.settings import HOST, Settings
 from lexiscope.app.site.dependencies import ComparedModel, Hubs, ServedIndex, SiteLibrary, best_lenses

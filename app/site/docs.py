@@ -2,6 +2,7 @@
 each endpoint, in a model that is served here, for templates/docs.html."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
@@ -10,7 +11,6 @@ from starlette.datastructures import State
 from lexiscope.app.html.openapi_text import endpoints, example
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.view import View
-from lexiscope.app.site.system_types import ErrorView
 from lexiscope.app.urls import MEDIA_TYPES, format_address
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -22,6 +22,21 @@ the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prom
 of two models and a lab also `.svg`. Addresses answer GET and HEAD, and carry an `ETag`; arguments that have their
 default are left out, and one that an address does not take (also `utm_source` and its like) is an error that names the
 nearest. A token is `{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDetail:
+    status: int
+    title: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorView:
+    """What every error of data looks like."""
+
+    error: ErrorDetail
+
 
 _TEXT = {"schema": {"type": "string"}}
 _ERRORS = {

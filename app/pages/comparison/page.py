@@ -14,8 +14,7 @@ from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.difference import Minus, public_minus
 from lexiscope.app.lists.matches import WordsOf
-from lexiscope.app.lists.shown_error import ShownError
-from lexiscope.app.lists.view import OMIT_NONE, PAGE_ONLY, View
+from lexiscope.app.lists.view import OMIT_NONE, PAGE_ONLY, ShownError, View
 from lexiscope.app.pages.comparison.layers import KindView, in_order_by_chance, kind_view, layer_tables
 from lexiscope.app.pages.comparison.maps import Figure as MapFigure
 from lexiscope.app.pages.comparison.maps import LayerMap, figure, layer_maps

@@ -13,10 +13,10 @@ from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
 from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS
 from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
-from lexiscope.app.pages.prompt import changes, prediction
-from lexiscope.app.pages.prompt.changes import Change, change_of
+from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
+from lexiscope.app.pages.prompt.prediction import Change, change_of
 from lexiscope.app.urls import pack, unpack
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.live.wire.answers import (
@@ -125,7 +125,7 @@ class PromptView(ViewOfModel):
 
     def _rows(self) -> Iterator[Record]:
         yield from prediction.token_rows(self)
-        yield from changes.rows(self.changes)
+        yield from prediction.change_rows(self.changes)
         yield from prediction.rows(self)
 
 
