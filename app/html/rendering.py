@@ -85,9 +85,9 @@ class PageRequest:
 class Renderer:
     """Render views with templates. `assets` maps the names of static files to the URLs they are served at."""
 
-    def __init__(self, assets: Mapping[str, str] | None = None, templates: Path | None = None) -> None:
+    def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         urls = assets or {path.name: f"/static/{path.name}" for path in folder("static").iterdir()}
-        self._environment = environment(templates or folder("templates"), urls)
+        self._environment = environment(folder("templates"), urls)
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
         """Render the whole document, or only the inside of #page with a title, which is what changes from page to

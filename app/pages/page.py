@@ -96,9 +96,10 @@ AnyPreset: TypeAlias = Annotated[
 PageNumber: TypeAlias = Annotated[
     int, Field(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")
 ]
-AnyKind: TypeAlias = Literal[
-    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key", "vo", "qk"
+VectorKind: TypeAlias = Literal[
+    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
 ]  # fmt: skip
+AnyKind: TypeAlias = Literal[VectorKind, "vo", "qk"]
 
 
 class Moved(Exception):

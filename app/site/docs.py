@@ -11,6 +11,7 @@ from starlette.datastructures import State
 from lexiscope.app.html.openapi_text import endpoints, example
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.view import View
+from lexiscope.app.pages.find import counts_in_paths
 from lexiscope.app.urls import MEDIA_TYPES, format_address
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -130,11 +131,8 @@ def _first(library: Library, has_head: bool = False) -> Index | None:
 
 def _numbers(index: Index) -> dict[str, Any]:
     """Return values for the braces of paths: numbers as ranges, from which the example is taken if it is among them."""
-    shape = index.shape
-    counts = {"neuron": shape.d_mlp, "head": shape.n_heads, "subhead": shape.d_head, "token": shape.d_vocab}
-    counts["direction"] = shape.d_head
-    ranges = {name: range(count) for name, count in counts.items()}
-    return {"model": index.manifest.model, "layer": index.layers, **ranges}
+    ranges = {name: range(count) for name, count in counts_in_paths(index.shape).items()}
+    return {"model": index.manifest.model, **ranges, "layer": index.layers}
 
 
 def _within(allowed: Any, sample: Any) -> Any:

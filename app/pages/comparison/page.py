@@ -4,7 +4,7 @@ match."""
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
 from pydantic import AfterValidator, Field
@@ -27,7 +27,7 @@ from lexiscope.app.pages.comparison.sentence import (
 )
 from lexiscope.app.pages.comparison.stitching import run_table, stitching_table
 from lexiscope.app.pages.comparison.strongest import MatchedVectors, strongest_matches, strongest_table
-from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite
+from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite, VectorKind
 from lexiscope.app.urls import FIGURE_FORMATS, link
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound, ShardDamaged
 from lexiscope.precompute.index.comparison import Comparison
@@ -35,10 +35,6 @@ from lexiscope.precompute.index.comparison_record import ComparedModel
 from lexiscope.precompute.index.origin import origin, proper_name, public_source
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, plain_lines
 from lexiscope.precompute.rebuild_command import compare_command_for, rebuild_command
-
-VectorKind: TypeAlias = Literal[
-    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
-]  # fmt: skip
 
 
 class ComparisonAt(Address):

@@ -1,9 +1,8 @@
 """Show the paper's measurements of one model: similarity of lists, keep-k inverse, coverage."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,11 +14,12 @@ from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.lab.charts import (
     COVERING,
-    SAMPLES,
     TARGETS,
     coverage_charts,
     inverse_charts,
+    measured,
     numbers_beside,
+    samples,
     similarity_charts,
 )
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
@@ -36,7 +36,6 @@ from lexiscope.precompute.index.lab_record import (
     Similarities,
     SimilarityPart,
 )
-from lexiscope.precompute.shape import LENSES
 
 Figure = Literal["similarity", "inverse", "coverage"]
 FIGURES: tuple[Figure, ...] = ("similarity", "inverse", "coverage")
@@ -105,12 +104,12 @@ class LabView(ViewOfModel):
         if figure == "similarity" and (similarity := self.similarity):
             return [
                 _by_layer(f"Sim_{similarity.k} of {COMPARED[kind]}, lens {lens}", figure, lens, kind, of)
-                for lens, kind, of in _measured(similarity, COMPARED)
+                for lens, kind, of in measured(similarity, COMPARED)
             ]
         if figure == "coverage" and (coverage := self.coverage):
             return [
                 _by_layer(f"R_{coverage.k} of {kind}, m = {coverage.m}, lens {lens}", figure, lens, kind, of)
-                for lens, kind, of in _measured(coverage, COVERING)
+                for lens, kind, of in measured(coverage, COVERING)
             ]
         return [*_keep_k(self.inverse)] if figure == "inverse" and self.inverse else []
 
@@ -119,15 +118,15 @@ def lab(site: ModelSite, at: LabAt, ask: LabArguments) -> LabView:  # noqa: ARG0
     """The paper's measurements of this model, as `lexiscope lab` made them: how similar lists are, how well the
     transpose inverts the embedding, how much of a state active vectors cover. With `.svg` it is a figure of charts."""
     index, figure = site.index, ask.figure
-    measured = _lab_of(index)
-    record = measured.record or LabRecord.of(index.manifest)
+    found = _lab_of(index)
+    record = found.record or LabRecord.of(index.manifest)
     return LabView(
         **of_index(index),
         figure=figure,
         similarity=record.similarity if figure in (None, "similarity") else None,
         inverse=record.inverse if figure in (None, "inverse") else None,
         coverage=record.coverage if figure in (None, "coverage") else None,
-        fault=measured.fault,
+        fault=found.fault,
         command=f"lexiscope lab {index.manifest.model}",
         runs=not index.stored.difference,
     )
@@ -166,20 +165,11 @@ def _read(folder: Path, stamp: Stamp | None) -> LabRecord | None:
 
 
 def _keep_k(inverse: InversePart) -> Iterator[Table]:
-    for sample in SAMPLES:
-        if of := getattr(inverse, sample):
-            names = [name for name in KEEP_K if getattr(of, name) is not None]
-            columns = (constant("figure", "inverse"), constant("kind", sample), *map(_number, names))
-            measured = zip(*(getattr(of, name) for name in names), strict=True)
-            rows = [dict(zip(names, row, strict=True)) for row in measured]
-            yield Table(f"keep-k cosine of {of.samples} {sample} samples", columns, rows)
-
-
-def _measured(measurement: SimilarityPart | CoveragePart, kinds: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
-    """Return what was measured of each lens and kind, if anything."""
-    for lens, kind in product(LENSES, kinds):
-        if of := getattr(measurement.of_lens(lens), kind, None):
-            yield lens, kind, of
+    for sample, of in samples(inverse):
+        names = [name for name in KEEP_K if getattr(of, name) is not None]
+        columns = (constant("figure", "inverse"), constant("kind", sample), *map(_number, names))
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*(getattr(of, name) for name in names), strict=True)]
+        yield Table(f"keep-k cosine of {of.samples} {sample} samples", columns, rows)
 
 
 def _by_layer(title: str, figure: str, lens: str, kind: str, of: Similarities | Coverages) -> Table:
