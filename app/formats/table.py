@@ -140,6 +140,19 @@ def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any])
     return (either, *side_by_side), rows
 
 
+def both_ends(
+    title: str, which: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any], numbers: Iterable[Column] = ()
+) -> list[Table]:
+    """Make the tables of both ends of a vector's list: for people side by side; for programs one after the other, with
+    columns that say `which` list it is, and with its `numbers`."""
+    columns, rows = beside(TOKEN_COLUMNS, top, bottom)
+    tables = [Table(title, columns, rows, "people")]
+    for end, entries in (("top", top), ("bottom", bottom)):
+        of_end = (*which, constant("end", end), *TOKEN_COLUMNS, *numbers)
+        tables.append(Table("", of_end, ranked(entries), "programs"))
+    return tables
+
+
 def token_texts(column: Column, value: Any) -> tuple[tuple[str, ...], ...]:
     """Return the texts of a cell of tokens; the two texts of a pair are in one tuple."""
     if value is None:

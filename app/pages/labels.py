@@ -10,7 +10,7 @@ from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.checks import count_pages, page_slice
 from lexiscope.app.lists.labels import ShownLabel, shown
 from lexiscope.app.lists.view import ViewOfModel, of_index
-from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
+from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page, PageNumber
 
 LABEL_ROWS = 100  # labels on a page
 
@@ -20,7 +20,7 @@ class LabelsAt(Address):
 
 
 class LabelsArguments(Arguments):
-    page: Annotated[int, Field(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")] = 1
+    page: PageNumber = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

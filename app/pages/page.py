@@ -93,6 +93,10 @@ class LensArguments(Arguments):
 AnyPreset: TypeAlias = Annotated[
     Preset, Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS))
 ]
+AnyReading: TypeAlias = Annotated[
+    Literal["norm", "mlp"] | None,
+    Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
+]
 PageNumber: TypeAlias = Annotated[
     int, Field(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")
 ]
@@ -100,6 +104,11 @@ VectorKind: TypeAlias = Literal[
     "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
 ]  # fmt: skip
 AnyKind: TypeAlias = Literal[VectorKind, "vo", "qk"]
+
+
+def entries_shown(usual: int) -> Any:
+    """Describe the argument `k` of a page that shows so many entries of each list if it is not given."""
+    return Field(ge=1, description=f"Entries per list, up to what the index stores; {usual} if not given")
 
 
 class Moved(Exception):

@@ -24,7 +24,7 @@ from lexiscope.app.lists.view import (
     ViewOfModel,
     of_index,
 )
-from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
+from lexiscope.app.pages.page import Address, AnyPreset, AnyReading, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
@@ -41,17 +41,11 @@ class PairsAt(Address):
 
 class PairsArguments(LensArguments):
     preset: AnyPreset = "all"
-    k: Annotated[
-        int | None,
-        Field(ge=1, description=f"Entries per list, up to what the index stores; {PAIR_ENTRIES} if not given"),
-    ] = None
+    k: Annotated[int | None, entries_shown(PAIR_ENTRIES)] = None
     group: Annotated[
         Literal["from"] | None, Field(description="In the page for people: pairs grouped by first token")
     ] = None
-    reading: Annotated[
-        Literal["norm", "mlp"] | None,
-        Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
-    ] = None
+    reading: AnyReading = None
     usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "k": PAIR_ENTRIES}
 
 
