@@ -108,6 +108,11 @@ def change_columns(of: Changed) -> list[Column]:
     return [constant("norm", of.norm), constant("base_norm", of.base_norm), constant("change", of.change)]
 
 
+def change_of(key: str, name: str) -> Column:
+    """Return the column of one of the changes that a row has by vector or by kind."""
+    return Column(name, "number", get=lambda row: row["change"][key])
+
+
 def csv_order(*columns: Column | str) -> Table:
     """Make a table without rows whose columns become the first columns of the CSV, in this order."""
     declared = tuple(Column(column) if isinstance(column, str) else column for column in columns)

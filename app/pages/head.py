@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.formats.pair_tables import pair_tables
-from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
+from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, change_of, constant
 from lexiscope.app.html.numbers import percent
 from lexiscope.app.lists.checks import check_number, finite
 from lexiscope.app.lists.difference import Change, matrix_change, vector_changes
@@ -427,7 +427,7 @@ def _subhead_tables(view: HeadView, name: str) -> list[Table]:
     rows = view.subheads or ()
     changed = rows[0].get("change", {}) if rows else {}
     first_tokens = (Column(vector, "tokens", count=TOKENS) for vector in SUBHEAD_KINDS)
-    changes = (_entry("change", vector, f"{vector} change") for vector in changed)
+    changes = (change_of(vector, f"{vector} change") for vector in changed)
     columns = (Column("subhead", "number"), *first_tokens, *_similarity_columns(view), *changes)
     by_token = (
         Column("end"), Column("rank"), Column("subhead"), Column("vector"), Column("token", "token"),
@@ -462,10 +462,6 @@ def _similarity_columns(view: HeadView) -> list[Column]:
 
     compared = [matrix for matrix in MATRICES if view.shuffled["vo" if matrix == "vo" else "qk"]]
     return [column(matrix, end) for matrix in compared for end in ENDS]
-
-
-def _entry(field: str, key: str, name: str) -> Column:
-    return Column(name, "number", get=lambda row: row[field][key])
 
 
 DIRECTION_NUMBERS = (

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.formats.table import CHANGE, MATRIX, SCORE, Column, Table
+from lexiscope.app.formats.table import CHANGE, MATRIX, SCORE, Column, Table, change_of
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import architecture_name
 from lexiscope.app.lists.checks import finite
@@ -325,7 +325,7 @@ def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, An
         Table(f"{most} heads ({head_lens}, {HEAD_PRESET})", heads, view.heads or (), "people"),
         Table(
             f"{view.minus}: |Δ|/|base| by layer and kind",
-            (layer, *(_entry("change", kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
+            (layer, *(change_of(kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
             by_layer,
             "people",
         ),
@@ -338,10 +338,6 @@ def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, An
         Table("", (layer, MATRIX, head, Column("coherence", "ratio"), CHANGE, *first_pair), cells, "programs"),
         Table("", (layer, Column("kind"), CHANGE), by_kind, "programs", ("lens", "preset")),
     ]
-
-
-def _entry(field: str, key: str, name: str) -> Column:
-    return Column(name, "number", get=lambda row: row[field][key])
 
 
 _views: WeakKeyDictionary[Index, dict[tuple[str, str, bool], ModelView]] = WeakKeyDictionary()
