@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from lexiscope.app import urls
 from lexiscope.app.formats.pair_tables import pair_groups, pair_list
@@ -24,7 +24,7 @@ from lexiscope.app.html import (
     tables,
     tokens,
 )
-from lexiscope.app.html.assets import folder
+from lexiscope.app.html.assets import folder, template_environment
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
 from lexiscope.app.lists import checks as lengths
@@ -102,14 +102,7 @@ class Renderer:
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     """Make the template environment. Functions of one value are filters; all others, and values, are globals."""
-    jinja = Environment(
-        loader=FileSystemLoader(templates),
-        autoescape=True,  # in every template, because tokens are hostile text
-        undefined=StrictUndefined,
-        auto_reload=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    jinja = template_environment(templates)
     jinja.filters |= {
         "around_rank": tokens.around_rank,
         "asset": assets.__getitem__,
