@@ -33,7 +33,7 @@ def folder(name: str) -> Path:
 def template_environment(templates: Path) -> Environment:
     return Environment(
         loader=FileSystemLoader(templates),
-        autoescape=True,  # for every file: tokens are hostile text
+        autoescape=True,  # in every template, because tokens are hostile text
         undefined=StrictUndefined,
         auto_reload=False,
         trim_blocks=True,

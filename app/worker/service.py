@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
 NO_STORE = {"cache-control": "no-store"}
-PAUSE_SECONDS = 0.05  # between two reports at least
-HEARTBEAT_SECONDS = 5.0  # without news after which the last report is repeated: writing shows who has left
+PAUSE_SECONDS = 0.05  # least time between two reports
+HEARTBEAT_SECONDS = 5.0  # after so long without news the last report is sent again: sending shows who has left
 OPEN = "/health"  # for load balancers, without the token: the model, the device, and how busy the worker is
 REFUSAL = (
     "this worker answers only those who send its token, as `Authorization: Bearer TOKEN`: give the server the same "
