@@ -19,7 +19,7 @@ from lexiscope.app.lists.similarity import Shuffled
 from lexiscope.app.lists.vectors import Vector
 from lexiscope.app.lists.view import Token, View, ViewOfModel, visible
 from lexiscope.app.pages.pairs import PairsView
-from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.pages.parameter import DirectionView, NeuronView, ParameterView, SubheadView
 from lexiscope.app.pages.seeds import SeedRankingView
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import ranges
@@ -39,14 +39,10 @@ def isolated(text: str) -> str:
 def print_view(console: Console, view: View, rows: int | None = None) -> None:
     """Print a view. `rows` limits the rows of each table, for views with long tables, such as a head's."""
     match view:
-        case NeuronView():
-            _print_ff(console, view)
+        case ParameterView():
+            _print_parameter(console, view)
         case PairsView():
             _print_pairs(console, view)
-        case SubheadView():
-            _print_subhead(console, view)
-        case DirectionView():
-            _print_direction(console, view)
         case _:
             _print_tables(console, view, rows)
 
@@ -97,40 +93,40 @@ def _index(row: Row, shape: Shape) -> str:
     return f"head {head} {what} {number}"
 
 
-def _print_ff(console: Console, view: NeuronView) -> None:
-    _print_heading(console, f"{view.model}  layer {view.layer}  neuron {view.neuron}", f"lens {view.lens}")
+def _print_parameter(console: Console, view: ParameterView) -> None:
+    place = "  ".join(f"{name} {number}" for name, number in view.place.items())
+    _print_heading(console, f"{view.model}  {place}", f"lens {view.lens}")
     _print_difference(console, view)
-    vectors = {"key: reads": view.key, "value: writes": view.value}
-    if view.up:
-        vectors = {
-            "key (the gate): reads": view.key,
-            "up: sets strength and sign": view.up,
-            "value: writes": view.value,
-        }
-    _print_vectors(console, vectors)
-    if view.similarity is not None:
-        numbers = f"{view.similarity:.3f} with its top, {view.similarity_bottom:.3f} with its bottom"
-        console.print(Text(f"Similarity of the key's top and the value: {numbers}{_by_chance(view.shuffled)}"))
+    match view:
+        case NeuronView():
+            titles = {"key": "key: reads", "value": "value: writes"}
+            if view.up:
+                gated = {"key": "key (the gate): reads", "up": "up: sets strength and sign"}
+                titles = {**gated, "value": "value: writes"}
+            _print_vectors(console, {title: view.vectors[name] for name, title in titles.items()})
+            if view.similarity is not None:
+                found = view.similarity, view.similarity_bottom
+                _print_similarity(console, "the key's top and the value", *found, view.shuffled)
+        case SubheadView():
+            names = {"q: query, reads": view.q, "k: key, reads": view.k, "v: reads": view.v, "o: writes": view.o}
+            _print_vectors(console, names)
+            for what, of in (("v's top and o", view.similarity["vo"]), ("q's top and k", view.similarity["qk"])):
+                if of:
+                    _print_similarity(console, what, of.top, of.bottom, of.shuffled)
+            if view.note:
+                console.print(Text(view.note))
+        case DirectionView():
+            _print_sides(console, view)
 
 
-def _print_subhead(console: Console, view: SubheadView) -> None:
-    heading = f"{view.model}  layer {view.layer}  head {view.head}  subhead {view.subhead}"
-    _print_heading(console, heading, f"lens {view.lens}")
-    _print_difference(console, view)
-    names = {"q: query, reads": view.q, "k: key, reads": view.k, "v: reads": view.v, "o: writes": view.o}
-    _print_vectors(console, names)
-    for what, agreed in (("v's top and o", view.similarity["vo"]), ("q's top and k", view.similarity["qk"])):
-        if agreed:
-            numbers = f"{agreed.top:.3f} with its top, {agreed.bottom:.3f} with its bottom"
-            console.print(Text(f"Similarity of {what}: {numbers}{_by_chance(agreed.shuffled)}"))
-    if view.note:
-        console.print(Text(view.note))
+def _print_similarity(console: Console, what: str, top: float, bottom: float | None, shuffled: Shuffled | None) -> None:
+    by_chance = f"{shuffled['similarity']:.3f} and {shuffled['similarity_bottom']:.3f}" if shuffled else ""
+    numbers = f"{top:.3f} with its top, {bottom:.3f} with its bottom{by_chance and f' (shuffled: {by_chance})'}"
+    console.print(Text(f"Similarity of {what}: {numbers}"))
 
 
-def _print_direction(console: Console, view: DirectionView) -> None:
-    heading = f"{view.model}  layer {view.layer}  head {view.head}  direction {view.direction}"
-    _print_heading(console, heading, f"lens {view.lens}")
-    _print_difference(console, view)
+def _print_sides(console: Console, view: DirectionView) -> None:
+    """Print both sides of a direction in each of the head's matrices."""
     for matrix, of, names in (
         ("VO", view.vo, {"in": "in: reads", "out": "out: writes"}),
         ("QK", view.qk, {"query": "query: reads", "key": "key: reads"}),
@@ -140,12 +136,6 @@ def _print_direction(console: Console, view: DirectionView) -> None:
             console.print(Text(f"{matrix}: singular value {of['singular']:.4g}{share}", style="bold"))
             _print_vectors(console, {title: view.vectors[name] for name, title in names.items()}, of_length_one=True)
     console.print(Text(f"The sign of a direction is a convention: both sides may be turned round. {view.note}".strip()))
-
-
-def _by_chance(shuffled: Shuffled | None) -> str:
-    if not shuffled:
-        return ""
-    return f" (shuffled: {shuffled['similarity']:.3f} and {shuffled['similarity_bottom']:.3f})"
 
 
 def _print_pairs(console: Console, view: PairsView) -> None:
@@ -165,36 +155,39 @@ def _print_pairs(console: Console, view: PairsView) -> None:
 
 
 def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
-    table = _blank_table()
-    for heading in ("model", "layers ready", "size"):
-        table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
+    rows: list[list[str | Text]] = []
     for model in models:
         ready = f"{len(model.layers)} of {model.n_layers}"
         if 0 < len(model.layers) < model.n_layers:
             ready += f" ({ranges(model.layers)})"
-        unusable = not model.n_layers
-        name = (
-            Text.assemble(model.name, (plain(f"  {model.difference}"), "dim")) if model.difference else Text(model.name)
-        )
-        table.add_row(name, "unusable" if unusable else ready, "" if unusable else file_size(model.n_bytes))
-    console.print(table)
-    for model in models:
-        for error in model.faults:
-            console.print(Text(plain(f"{model.name}: {error}"), style="red"), soft_wrap=True)
+        difference = (plain(f"  {model.difference}"), "dim") if model.difference else ""
+        name = Text.assemble(model.name, difference)
+        rows.append([name, ready, file_size(model.n_bytes)] if model.n_layers else [name, "unusable", ""])
+    faults = [f"{model.name}: {error}" for model in models for error in model.faults]
+    _print_summary(console, ("model", "layers ready", "size"), "size", rows, faults)
 
 
 def print_comparisons(console: Console, cards: Sequence[ComparisonCard]) -> None:
+    rows: list[list[str | Text]] = [
+        [Text(card.a), Text(card.b), "unusable" if card.fault else f"{card.tokens:,}", ", ".join(card.kinds)]
+        for card in cards
+    ]
+    faults = [f"{card.a} with {card.b}: {card.fault}" for card in cards if card.fault]
+    _print_summary(console, ("compared", "with", "common tokens", "kinds"), "common tokens", rows, faults)
+
+
+def _print_summary(
+    console: Console, headings: Sequence[str], number: str, rows: Sequence[Sequence[str | Text]], faults: Sequence[str]
+) -> None:
+    """Print a table, in which the column `number` is one of numbers, and below it what is wrong."""
     table = _blank_table()
-    for heading in ("compared", "with", "common tokens", "kinds"):
-        table.add_column(heading, justify="right" if heading == "common tokens" else "left", overflow="fold")
-    for card in cards:
-        table.add_row(
-            Text(card.a), Text(card.b), "unusable" if card.fault else f"{card.tokens:,}", ", ".join(card.kinds)
-        )
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading == number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
-    for card in cards:
-        if card.fault:
-            console.print(Text(plain(f"{card.a} with {card.b}: {card.fault}"), style="red"), soft_wrap=True)
+    for fault in faults:
+        console.print(Text(plain(fault), style="red"), soft_wrap=True)
 
 
 def _print_heading(console: Console, what: str, how: str) -> None:

@@ -109,11 +109,6 @@ def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile(_BRACES.sub(lambda braces: f"(?P<{braces[1]}>{SEGMENTS[braces[2]]})", pattern), re.ASCII)
 
 
-def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
-    """Let `link` write the addresses of a page. app/pages/page.py does so for every page that is declared there."""
-    DECLARED[name] = Declared(pattern, left_out, title)
-
-
 def link(name: str, model: str, *numbers: Any, **query: Any) -> str:
     """Write the address of a page by its name; `numbers` are the values in its path, in order. An argument is left out
     if it is None, empty or the page's usual value."""
@@ -143,7 +138,7 @@ def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
 def turned(address: str, **changes: Any) -> str:
     """Return the address of the same page with other arguments; None removes one."""
     path, query = _split(address)
-    return _url(path, {**query, **changes})
+    return write_query(path, {**query, **changes}, DEFAULTS)
 
 
 def content_type(format: str) -> str:
@@ -159,10 +154,6 @@ def format_address(address: str, format: str) -> str:
     left_out = ("group", "map", "page") if format == "csv" else ("group", "map")
     kept = "&".join([argument for argument in query.split("&") if argument.partition("=")[0] not in left_out])
     return f"{'/index' if path == '/' else path}.{format}" + (kept and f"?{kept}")
-
-
-def _url(path: str, query: Mapping[str, Any], **defaults: Any) -> str:
-    return write_query(path, query, DEFAULTS | defaults)
 
 
 def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import argparse
 
 from fastapi import FastAPI
 
-from lexiscope.app.commands.http_server import browser_address, listen, make_server
+from lexiscope.app.asgi.http_server import browser_address, listen, make_server
 from lexiscope.app.settings import load
 
 app = FastAPI()

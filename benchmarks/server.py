@@ -1,6 +1,6 @@
 """The explorer against an empty FastAPI endpoint, by visitors on this machine.
 
-Both run under the same uvicorn, with the same options (app/commands/http_server.py); rounds alternate between them, and
+Both run under the same uvicorn, with the same options (app/asgi/http_server.py); rounds alternate between them, and
 figures are ratios of requests per second. The index is GPT-2 small's size with random lists, and thousands of different
 neurons and heads are asked for in random order.
 """

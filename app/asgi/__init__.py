@@ -1,1 +1,1 @@
-"""What the site and the worker both put around their FastAPI apps."""
+"""What the site and the worker both put around their FastAPI apps, and how both listen."""

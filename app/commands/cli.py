@@ -5,37 +5,18 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from lexiscope.app.commands import (
-    command,
-    compare,
-    demo,
-    export,
-    lab,
-    labels,
-    models,
-    precompute,
-    pull,
-    push,
-    reproduce,
-    seeds,
-    serve,
-    show,
-    stitch,
-    verify,
-    worker,
-)
+from lexiscope.app.commands import command
 from lexiscope.app.commands.command import Command
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.plain_text import plain
 
-COMMANDS: tuple[Command, ...] = tuple(
-    module.run
-    for module in (
-        demo, precompute, compare, stitch, lab, serve, show, seeds, reproduce, verify, labels, export, push, pull,
-        models, worker,
-    )
+NAMES = (
+    "demo", "precompute", "compare", "stitch", "lab", "serve", "show", "seeds", "reproduce", "verify", "labels",
+    "export", "push", "pull", "models", "worker",
 )  # fmt: skip
+COMMANDS: tuple[Command, ...] = tuple(import_module(f"lexiscope.app.commands.{name}").run for name in NAMES)
 
 # Modules that a plain install lacks, and the extra of pyproject.toml that installs each.
 EXTRAS = {

@@ -184,6 +184,21 @@ LISTEN = (
 CHILD = flag("--child", argparse.SUPPRESS)  # the command ends when its standard input does
 
 
+def print_answer(view: Any, as_json: bool, rows: int | None = None) -> None:
+    """Print a view as JSON or, for people, as tables, with so many rows of each long one."""
+    if as_json:
+        from lexiscope.app.formats.json_format import ascii_json
+
+        print(ascii_json(view))
+        return
+
+    from rich.console import Console
+
+    from lexiscope.app.terminal import print_view
+
+    print_view(Console(highlight=False), view, rows)
+
+
 # How long commands begin, run and end.
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from lexiscope.app.commands.http_server import browser_address, listen, url_of
-from lexiscope.app.commands.worker import KEEP_ALIVE_SECONDS
+from lexiscope.app.asgi.http_server import browser_address, listen, url_of
+from lexiscope.app.commands.worker import KEEP_ALIVE_SECONDS, say_line
 from lexiscope.app.live.connections import WorkerAddress, plain_client
 from lexiscope.app.settings import Settings, load
 from lexiscope.app.weights import find_weights
@@ -54,8 +54,7 @@ def run_on_ray(args: argparse.Namespace) -> int:
             for name, arguments in applications.items():
                 deploy(name, bound_application(arguments, settings))
                 _wait_for_answer(name, f"{address}/{name}")
-                sys.stdout.write(f"The worker of {name} is at {address}/{name} (Ctrl-C ends it)\n")
-                sys.stdout.flush()
+                say_line(f"The worker of {name} is at {address}/{name} (Ctrl-C ends it)")
             while True:
                 signal.pause()
         finally:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from lexiscope.app.commands.command import JSON, command, option
+from lexiscope.app.commands.command import JSON, command, option, print_answer
 from lexiscope.precompute.shape import LENSES
 
 PUBLISHED = ("gpt2-medium", "gpt2")
@@ -34,14 +34,4 @@ def run(args: argparse.Namespace) -> None:
     page = find_pages()["paper"]
     ask = page.arguments.model_construct(lens=args.lens, compared_as=args.compared_as, chosen=args.chosen)
     view = page.make(ModelSite(index=index, library=Library(index.folder.parent)), page.at(), ask)
-    if args.json:
-        from lexiscope.app.formats.json_format import ascii_json
-
-        print(ascii_json(view))
-        return
-
-    from rich.console import Console
-
-    from lexiscope.app.terminal import print_view
-
-    print_view(Console(highlight=False), view)
+    print_answer(view, args.json)

@@ -24,7 +24,7 @@ SITE_GRACE_SECONDS = 3
     flag("--or-any-port", argparse.SUPPRESS),
 )
 def run(args: argparse.Namespace) -> None:
-    from lexiscope.app.commands.http_server import browser_address, listen
+    from lexiscope.app.asgi.http_server import browser_address, listen
     from lexiscope.app.live.connections import parse_worker_urls
     from lexiscope.app.settings import load
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
 def _serve(settings: "Settings", listener: socket.socket, child: bool) -> None:
     gc.disable()  # while the app is made, collecting garbage would only take time
     try:
-        from lexiscope.app.commands.http_server import make_server
+        from lexiscope.app.asgi.http_server import make_server
         from lexiscope.app.site.server import create_app
 
         server = make_server(create_app(settings), settings, grace_seconds=SITE_GRACE_SECONDS)

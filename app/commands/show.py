@@ -4,7 +4,7 @@ named as people write them."""
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from lexiscope.app.commands.command import JSON, command, option, positive
+from lexiscope.app.commands.command import JSON, command, option, positive, print_answer
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 
 if TYPE_CHECKING:
@@ -73,17 +73,9 @@ def run(args: argparse.Namespace) -> None:
     k = args.k or (int(query["k"]) if "k" in query else None if args.json else ROWS)
     query |= {"lens": args.lens or query.get("lens", "dot"), "preset": args.preset or query.get("preset")}
     view = _view(index, kind, path, query, k)
+    print_answer(view, args.json, rows=k if kind == "head" else None)
     if args.json:
-        from lexiscope.app.formats.json_format import ascii_json
-
-        print(ascii_json(view))
         return
-
-    from rich.console import Console
-
-    from lexiscope.app.terminal import print_view
-
-    print_view(Console(highlight=False), view, rows=k if kind == "head" else None)
     if kind == "head" and k is not None and k < index.shape.d_head:
         print(f"At most {k} rows of each table are shown, a head has {index.shape.d_head} subheads: see --k.")
     stored = index.manifest.pairs if kind in MATRICES else index.shape.d_mlp if kind == "layer" else index.manifest.k

@@ -88,7 +88,7 @@ def _run_one(args: argparse.Namespace) -> int:
         when_parent_ends(lambda: _exit(args.socket))
         threading.Thread(target=_say_loading, args=(loaded,), daemon=True).start()
 
-    from lexiscope.app.commands.http_server import make_server
+    from lexiscope.app.asgi.http_server import make_server
     from lexiscope.app.worker.loading import load_model
     from lexiscope.app.worker.service import create_worker
 
@@ -117,7 +117,7 @@ def _run_one(args: argparse.Namespace) -> int:
 
 def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
     """Return the socket, and its address for people."""
-    from lexiscope.app.commands.http_server import browser_address, listen, listen_at_path
+    from lexiscope.app.asgi.http_server import browser_address, listen, listen_at_path
 
     if args.socket:
         return listen_at_path(args.socket), f"unix:{args.socket.absolute()}"

@@ -108,6 +108,11 @@ def change_columns(of: Changed) -> list[Column]:
     return [constant("norm", of.norm), constant("base_norm", of.base_norm), constant("change", of.change)]
 
 
+def change_of(key: str, name: str) -> Column:
+    """Return the column of one of the changes that a row has by vector or by kind."""
+    return Column(name, "number", get=lambda row: row["change"][key])
+
+
 def csv_order(*columns: Column | str) -> Table:
     """Make a table without rows whose columns become the first columns of the CSV, in this order."""
     declared = tuple(Column(column) if isinstance(column, str) else column for column in columns)
@@ -138,6 +143,19 @@ def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any])
     by_rank: list[dict[int, Any]] = [{row["rank"]: row for row in ranked(entries)} for entries in (top, bottom)]
     rows = [tuple(of_end.get(rank) for of_end in by_rank) for rank in sorted(by_rank[0].keys() | by_rank[1].keys())]
     return (either, *side_by_side), rows
+
+
+def both_ends(
+    title: str, which: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any], numbers: Iterable[Column] = ()
+) -> list[Table]:
+    """Make the tables of both ends of a vector's list: for people side by side; for programs one after the other, with
+    columns that say `which` list it is, and with its `numbers`."""
+    columns, rows = beside(TOKEN_COLUMNS, top, bottom)
+    tables = [Table(title, columns, rows, "people")]
+    for end, entries in (("top", top), ("bottom", bottom)):
+        of_end = (*which, constant("end", end), *TOKEN_COLUMNS, *numbers)
+        tables.append(Table("", of_end, ranked(entries), "programs"))
+    return tables
 
 
 def token_texts(column: Column, value: Any) -> tuple[tuple[str, ...], ...]:

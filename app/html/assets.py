@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 _PACKAGE = Path(__file__).parents[2]
 _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".ico": "image/x-icon", ".css": "text/css"}
 
@@ -26,6 +28,17 @@ class Asset:
 def folder(name: str) -> Path:
     """Return the folder `templates` or `static` of the package; in a clone it is a link."""
     return _PACKAGE / name
+
+
+def template_environment(templates: Path) -> Environment:
+    return Environment(
+        loader=FileSystemLoader(templates),
+        autoescape=True,  # in every template, because tokens are hostile text
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def load_assets(folder: Path) -> Mapping[str, Asset]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from lexiscope.app import urls
 from lexiscope.app.formats.pair_tables import pair_groups, pair_list
@@ -24,7 +24,7 @@ from lexiscope.app.html import (
     tables,
     tokens,
 )
-from lexiscope.app.html.assets import folder
+from lexiscope.app.html.assets import folder, template_environment
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
 from lexiscope.app.lists import checks as lengths
@@ -85,9 +85,9 @@ class PageRequest:
 class Renderer:
     """Render views with templates. `assets` maps the names of static files to the URLs they are served at."""
 
-    def __init__(self, assets: Mapping[str, str] | None = None, templates: Path | None = None) -> None:
+    def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         urls = assets or {path.name: f"/static/{path.name}" for path in folder("static").iterdir()}
-        self._environment = environment(templates or folder("templates"), urls)
+        self._environment = environment(folder("templates"), urls)
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
         """Render the whole document, or only the inside of #page with a title, which is what changes from page to
@@ -101,15 +101,8 @@ class Renderer:
 
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
-    """Make the template environment. Functions of one value are filters; all others that templates call are globals."""
-    jinja = Environment(
-        loader=FileSystemLoader(templates),
-        autoescape=True,  # in every template, because tokens are hostile text
-        undefined=StrictUndefined,
-        auto_reload=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """Make the template environment. Functions of one value are filters; all others, and values, are globals."""
+    jinja = template_environment(templates)
     jinja.filters |= {
         "around_rank": tokens.around_rank,
         "asset": assets.__getitem__,
@@ -143,31 +136,70 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "visible": visible,
     }
     jinja.globals |= {
-        "LABELS_SHOWN": LABELS_SHOWN,
-        "PRESETS": PRESETS,
-        "charts": charts,
-        "citation": citation,
+        "ALL_LAYERS": grammar.ALL_LAYERS,
+        "api_endpoints": openapi_text.endpoints,
+        "api_example": openapi_text.example,
+        "api_type": openapi_text.type_name,
+        "are_mostly_hubs": hubs.are_most,
+        "as_label": as_label,
+        "attention_squares": charts.attention_squares,
+        "axis_labels": charts.axis_labels,
+        "better_lens": hubs.better_lens,
+        "CHART_COLOURS": line_chart.COLOURS,
+        "chart_figure": line_chart.figure,
+        "CHART_HEIGHT": line_chart.HEIGHT,
+        "CHART_LEFT": line_chart.LEFT,
+        "chart_legend": line_chart.legend,
+        "CHART_MARKS": line_chart.MARKS,
+        "CHART_WIDTH": line_chart.WIDTH,
+        "count_hubs": hubs.count,
+        "coverage_charts": charts.coverage_charts,
+        "crowded_lists": hubs.crowded,
         "example_names": example_names,
         "example_texts": example_texts,
-        "glossary": glossary,
-        "hubs": hubs,
-        "as_label": as_label,
+        "expected_heads": numbers.expected,
+        "explain_mark": glossary.explain_mark,
+        "first_layers": links.first_layers,
+        "HEAD_TOKENS": lengths.HEAD_TOKENS,
+        "heat_steps": numbers.heat_steps,
+        "histogram_path": charts.histogram_path,
+        "hubs_of_page": hubs.marked,
         "is_direction": DIRECTION_KINDS.__contains__,
-        "lengths": lengths,
-        "line_chart": line_chart,
-        "links": links,
-        "grammar": grammar,
+        "KINDS": glossary.KINDS,
+        "LABELS_SHOWN": LABELS_SHOWN,
+        "link_to_head": links.head,
+        "link_to_layer": links.layer,
+        "link_to_neuron": links.neuron,
+        "link_to_pair_row": links.pair_row,
+        "link_to_pairs": links.pairs,
+        "link_to_row": links.row,
+        "link_to_vector": links.vector,
         "matched_name": matched_name,
+        "most_attended": charts.most_attended,
+        "most_similar": numbers.most_similar,
+        "moved_change": grammar.moved_change,
         "no_run": difference.no_run,
-        "not_stored": not_stored,
-        "numbers": numbers,
-        "openapi": openapi_text,
+        "offered_lengths": lengths.offered,
+        "page_bibtex": citation.page_bibtex,
         "page_of_label": page_of,
+        "PAPER_BIBTEX": citation.PAPER,
         "paper_lists": lists_of,
+        "peak": numbers.peak,
+        "PRESETS": PRESETS,
         "printed_number": printed_number,
         "ranges": ranges,
+        "ROLES": glossary.ROLES,
+        "shown_positions": charts.shown_positions,
+        "standard_error": charts.standard_error,
+        "stitching_charts": charts.stitching_charts,
+        "term_bars": charts.term_bars,
+        "term_scale": charts.term_scale,
+        "TERMS": glossary.TERMS,
         "turned": urls.turned,
-        "vector_name": vector_name,
         "url": urls.Links(),
+        "vector_name": vector_name,
+        "why_kinds_not_stored": not_stored.why_kinds_not_stored,
+        "without_change": grammar.without_change,
+        "write_words": grammar.write_words,
     }
     return jinja

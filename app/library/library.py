@@ -2,17 +2,17 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lexiscope.app.library.checks import Checksums, for_visitors
-from lexiscope.app.library.comparisons import ComparisonCard, Comparisons, weights_of
-from lexiscope.app.library.labels import Labels, ModelLabels
+from lexiscope.app.library.comparisons import Comparisons, weights_of
+from lexiscope.app.library.labels import Labels
 from lexiscope.app.library.watched import Watched
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from lexiscope.precompute.files import Stamp, read_regular, stamp_of
@@ -57,15 +57,11 @@ class OfTwo:
     index: str | None  # the name of an index of the very weights; None if the data folder has none
 
 
-@dataclass(frozen=True)
-class TwoModels:
+class TwoModels(NamedTuple):
     """The two models of a difference, tuned - base."""
 
     tuned: OfTwo
     base: OfTwo
-
-    def __iter__(self) -> Iterator[OfTwo]:
-        return iter((self.tuned, self.base))
 
 
 @dataclass(frozen=True)
@@ -95,8 +91,8 @@ class Library:
         self._loading = threading.Lock()  # held while a tokenizer is loaded
         self._checksums = Checksums()
         self._best_lenses: dict[str, str] = {}  # by build
-        self._comparisons = Comparisons(data, every)
-        self._labels = Labels(data, every)
+        self.comparisons = Comparisons(data, every)
+        self.labels = Labels(data, every)
 
     def index(self, name: str) -> Index:
         """Return the open index of a model; an error says why there is none."""
@@ -113,7 +109,7 @@ class Library:
     def version(self) -> str:
         """Return a text that changes whenever the home page may show something else."""
         models = [f"{card.model}:{self.index_version(card.model)}" for card in self.cards()]
-        return " ".join([*models, self.comparisons_version()]).strip()
+        return " ".join([*models, self.comparisons.version()]).strip()
 
     def names(self) -> tuple[str, ...]:
         return tuple(card.model for card in self.cards())
@@ -122,38 +118,15 @@ class Library:
         """Return every model by name; the card of a broken one says what is wrong, and hides no other."""
         return self._cards.value()
 
-    def comparisons(self) -> tuple[ComparisonCard, ...]:
-        """Return every comparison of two models, whether they have indexes here or not; a broken one says so."""
-        return self._comparisons.cards()
-
-    def comparisons_version(self) -> str:
-        """Return a text that changes whenever a page may show something else of a comparison."""
-        return self._comparisons.version()
-
-    def comparison(self, a: str, b: str) -> Comparison:
-        return self._comparisons.find(a, b)
-
     def comparisons_of(self, index: Index) -> list[tuple[Side, Comparison]]:
         """Return the comparisons of the very weights that an index is of, each with the side that its model is on."""
         name, weights = index.manifest.model, weights_of(index.manifest)
         found: list[tuple[Side, Comparison]] = []
-        for comparison in self._comparisons.of_model(name):
+        for comparison in self.comparisons.of_model(name):
             side: Side = "a" if comparison.a.model == name else "b"
             if weights_of(comparison.a if side == "a" else comparison.b) == weights:
                 found.append((side, comparison))
         return found
-
-    def labels(self, index: Index) -> ModelLabels:
-        """Return what people said of the parameters of a model."""
-        return self._labels.of(index)
-
-    def label_faults(self) -> tuple[str, ...]:
-        """Return what is wrong with files of labels."""
-        return self._labels.faults()
-
-    def labels_version(self) -> str:
-        """Return a text that changes whenever labels may be others."""
-        return self._labels.version()
 
     def tokenizer(self, name: str) -> "Tokenizer | None":
         """Return the model's tokenizer, loaded when it is first asked for; None if its file is missing or another."""

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from lexiscope.app.lists.view import ScoredToken, Token, TokenPair, View
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array
 
 READ_TO_SKIP_HUBS = 40  # tokens of a list that are read to find the first few that are no hubs
 
@@ -30,6 +32,13 @@ def hubs_of(index: Index, lens: str | None = None) -> frozenset[int]:
 def first_kept(rows: Iterable[Sequence[int]], hubs: frozenset[int], n: int) -> list[list[int]]:
     """Return the first n tokens of each list that are no hubs."""
     return [list(islice((token for token in row if token not in hubs), n)) for row in rows]
+
+
+def first_tokens(
+    shard: Shard, kind: str, rows: Array, lens: str, n: int, hubs: frozenset[int], end: str = "top"
+) -> list[list[int]]:
+    """Read the first n tokens at one end of each vector's list that are no hubs."""
+    return first_kept(shard.first_ids(kind, rows, lens, READ_TO_SKIP_HUBS if hubs else n, end).tolist(), hubs, n)
 
 
 def without_hub_pairs(pairs: Iterable[TokenPair], hubs: frozenset[int]) -> Iterator[TokenPair]:

@@ -261,30 +261,17 @@ def as_label(view: Labelled) -> str:
 
 
 def _fields(model: str, entry: LabelEntry) -> Fields:
-    entries = [*entry.tokens, *entry.pairs]
-    texts = [*entry.tokens, *(text for pair in entry.pairs for text in pair)]
-    return (
-        _label(model, entry.path, texts)
-        | _list_field("tokens", [*entry.tokens])
-        | _list_field("pairs", [*entry.pairs])
-        | _unless("lens", entry.lens, "dot", entries)
-        | _unless("preset", entry.preset, "all", entries)
-    )
-
-
-def _label(model: str, path: str, tokens: Iterable[str]) -> Fields:
     """Make the fields of a label; its title consists of the first words, until a person has a better one."""
-    words = dict.fromkeys(word for token in tokens if (word := token.strip()).isalpha())
-    title = ", ".join([*words][:TITLE_WORDS]) or path
-    return {"address": f"{model}/{path}", "title": title[:LONGEST_LABEL_TEXT], "text": "", "source": "", "url": ""}
-
-
-def _list_field(name: str, entries: list[Any]) -> Fields:
-    return {name: entries} if entries else {}
-
-
-def _unless(name: str, value: str, default: str, entries: list[Any]) -> Fields:
-    return {name: value} if entries and value != default else {}
+    texts = [*entry.tokens, *(text for pair in entry.pairs for text in pair)]
+    words = dict.fromkeys(word for text in texts if (word := text.strip()).isalpha())
+    title = (", ".join([*words][:TITLE_WORDS]) or entry.path)[:LONGEST_LABEL_TEXT]
+    fields = {"address": f"{model}/{entry.path}", "title": title, "text": "", "source": "", "url": ""}
+    if not texts:
+        return fields
+    of_list = {"tokens": [*entry.tokens], "pairs": [*entry.pairs]}
+    usual = {"lens": "dot", "preset": "all"}
+    chosen = {name: getattr(entry, name) for name in usual if getattr(entry, name) != usual[name]}
+    return {**fields, **{name: entries for name, entries in of_list.items() if entries}, **chosen}
 
 
 def _json(entries: list[Fields]) -> str:

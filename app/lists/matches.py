@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lexiscope.app.library.comparisons import weights_of
 from lexiscope.app.lists.first_tokens import stored_lens
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, hubs_of
+from lexiscope.app.lists.hubs import first_tokens, hubs_of
 from lexiscope.app.lists.view import IN_NO_HEAD, InHead, Token, in_head, tokens_of
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.comparison import Match
@@ -80,12 +80,10 @@ class WordsOf:
         """Return the first tokens at one end of these vectors' lists; an empty list if they cannot be read."""
         if self.index is None or kind not in self.index.stored.kinds:
             return []
-        looked_at = max(n, READ_TO_SKIP_HUBS) if self.hubs else n
         try:
-            ids = self.index.shard(layer).first_ids(kind, np.array(indexes), self.lens, looked_at, end)
+            return first_tokens(self.index.shard(layer), kind, np.array(indexes), self.lens, n, self.hubs, end)
         except (IndexFault, NotFound):
             return []
-        return first_kept(ids.tolist(), self.hubs, n)
 
     def _first(self, kind: str, matches: Sequence[Match], end: str) -> dict[tuple[int, int], list[Token]]:
         """Return the first tokens of the matches by layer and index."""

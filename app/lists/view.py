@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.lists.difference import Minus
+from lexiscope.app.lists.difference import Minus, minus_of
+from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import ScoredToken as ScoredToken
 from lexiscope.precompute.live.wire.answers import Token as Token
@@ -58,6 +59,25 @@ class ViewOfModel(View):
     model: str
     build: Annotated[str, Field(description="Of the index: as long as it is the same, so are the lists")]
     minus: Annotated[Minus | None, OF_DIFFERENCE] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownError:
+    """What a visitor is told of an error: on a page by itself, or in place of what a page cannot show."""
+
+    status: int  # HTTP status of the answer
+    title: str
+    detail: str
+    retry_after: int | None  # seconds after which the visitor may ask again; None if that would not help
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+
+
+def of_index(index: Index) -> dict[str, Any]:
+    """Return the fields that every view of a model has."""
+    return {"model": index.manifest.model, "build": index.manifest.build, "minus": minus_of(index)}
 
 
 def token_of(tokens: TokenTable, token: int) -> Token:

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
+from lexiscope.app.lists.hubs import first_tokens
 from lexiscope.app.lists.pair_lists import stored_pairs
 from lexiscope.app.lists.readable import SAME, FreshWords, Readable, readable
 from lexiscope.app.lists.view import Token, TokenPair, tokens_of
@@ -144,8 +144,7 @@ def _neuron(
     index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str, end: str, hubs: frozenset[int]
 ) -> NeuronCard | None:
     """Make the card of a neuron, if two thirds of the first tokens at this end of its value are words."""
-    listed = shard.first_ids("ff_value", np.array([neuron]), lens, READ_TO_SKIP_HUBS if hubs else TOKENS, end).tolist()
-    ids = first_kept(listed, hubs, TOKENS)[0]
+    (ids,) = first_tokens(shard, "ff_value", np.array([neuron]), lens, TOKENS, hubs, end)
     if not fresh.take_if_readable(ids):
         return None
     tokens = tokens_of(index.tokens, ids)

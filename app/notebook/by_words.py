@@ -9,6 +9,8 @@ from lexiscope.app.notebook.arguments import AskedLens
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.source import Source
+from lexiscope.app.pages.find import page_at
+from lexiscope.app.pages.page import find_pages
 from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
@@ -98,22 +100,9 @@ class Seeds(Page[SeedsView]):
 
 def _named_by(address: str) -> str:
     """Say what to call for the page of the site that a search names."""
-    match address.partition("?")[0].split("/")[2:]:
-        case ["ff", layer, neuron]:
-            return f"This is neuron L{layer}N{neuron}: model.neuron({layer}, {neuron})"
-        case ["head", layer, head]:
-            return f"This is head L{layer}H{head}: model.head({layer}, {head})"
-        case ["head", layer, head, matrix]:
-            return f"These are pairs of head L{layer}H{head}: model.head({layer}, {head}).{matrix}()"
-        case ["head", layer, head, "sub", j]:
-            return f"This is subhead L{layer}H{head}.{j}: model.subhead({layer}, {head}, {j})"
-        case ["head", layer, head, "svd", j]:
-            return f"This is direction L{layer}H{head}.svd{j}: model.direction({layer}, {head}, {j})"
-        case ["layer", layer]:
-            return f"This is layer {layer}: model.neurons({layer}) has its lists"
-        case ["token", token]:
-            return f"This is token {token}: model.token({token})"
-    return f"This is a page of the site: {address}"
+    page, numbers = page_at(address)
+    said = find_pages()[page].in_python or "This is a page of the site: {address}"
+    return said.format(address=address, **numbers)
 
 
 def _missing(layers: Sequence[int]) -> tuple[str, ...]:

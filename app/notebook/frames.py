@@ -33,6 +33,21 @@ FrameColumn: TypeAlias = NDArray[Any] | Named | Nullable | list[Any]
 FrameColumns: TypeAlias = Mapping[str, FrameColumn]
 
 
+class Framed:
+    """Gives its columns as frames."""
+
+    def _columns(self) -> FrameColumns:
+        raise NotImplementedError
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Its lists as a pandas frame, a row per entry."""
+        return to_pandas(self._columns())
+
+    def to_polars(self) -> "polars.DataFrame":
+        """The same as a polars frame."""
+        return to_polars(self._columns())
+
+
 def stacked(tables: Sequence[Columns]) -> dict[str, FrameColumn]:
     """Tables below each other. A column that a table does not have (None) has no numbers there."""
     columns: dict[str, FrameColumn] = {}

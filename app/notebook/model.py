@@ -12,7 +12,7 @@ from lexiscope.app.notebook.by_words import Search, Seeds, Token
 from lexiscope.app.notebook.pages import Direction, Head, Neuron, Subhead
 from lexiscope.app.notebook.run import Run, run_model
 from lexiscope.app.notebook.show import Shown
-from lexiscope.app.notebook.signatures import takes_fields_of
+from lexiscope.app.notebook.signatures import takes_arguments_of, takes_fields_of
 from lexiscope.app.notebook.slices import ListLens, Lists, pair_lists, vector_lists
 from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.head import HEAD, HeadAt
@@ -23,7 +23,7 @@ from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
-from lexiscope.precompute.shape import LENSES, SEED_KIND, SIDES, Preset
+from lexiscope.precompute.shape import LENSES, SEED_KIND, Preset
 
 End: TypeAlias = Literal["top", "bottom"]
 
@@ -142,31 +142,17 @@ class Model(Shown):
         k: int | None = None,
     ) -> Lists:
         """The lists of all neurons of some layers (default: all that are ready), of `ff_key`, `ff_up`, `ff_value`."""
-        return self._lists("ff_", layers, kinds, lens, end, k)
+        return vector_lists(self.source, "ff_", layers, kinds=kinds, lens=lens, end=end, k=k)
 
-    def subheads(
-        self,
-        layers: int | Iterable[int] | None = None,
-        *,
-        kinds: Iterable[str] | None = None,
-        lens: ListLens = None,
-        end: End | None = None,
-        k: int | None = None,
-    ) -> Lists:
+    @takes_arguments_of(neurons)
+    def subheads(self, *arguments: Any, **named: Any) -> Lists:
         """The same of all subheads: `w_q`, `w_k`, `w_v`, `w_o`. Vectors that heads share are there once."""
-        return self._lists("w_", layers, kinds, lens, end, k)
+        return vector_lists(self.source, "w_", *arguments, **named)
 
-    def directions(
-        self,
-        layers: int | Iterable[int] | None = None,
-        *,
-        kinds: Iterable[str] | None = None,
-        lens: ListLens = None,
-        end: End | None = None,
-        k: int | None = None,
-    ) -> Lists:
+    @takes_arguments_of(neurons)
+    def directions(self, *arguments: Any, **named: Any) -> Lists:
         """The same of all heads' singular directions: `vo_in`, `vo_out`, `qk_query`, `qk_key`."""
-        return self._lists(("vo_", "qk_"), layers, kinds, lens, end, k)
+        return vector_lists(self.source, ("vo_", "qk_"), *arguments, **named)
 
     def pairs(
         self,
@@ -180,23 +166,6 @@ class Model(Shown):
     ) -> Lists:
         """The pairs of all heads of some layers (default: all that are ready), of `vo` or `qk`, of all presets."""
         return pair_lists(self.source, matrix, layers, lens, preset, end, k)
-
-    def _lists(
-        self,
-        prefix: str | tuple[str, ...],
-        layers: int | Iterable[int] | None,
-        kinds: Iterable[str] | None,
-        lens: ListLens,
-        end: End | None,
-        k: int | None,
-    ) -> Lists:
-        stored = self.source.read(lambda index: index.stored.kinds)
-        named = None if kinds is None else arguments.texts("kinds", kinds)
-        of_prefix = tuple(kind for kind in SIDES if kind.startswith(prefix))
-        chosen = tuple(kind for kind in of_prefix if kind in stored) or of_prefix if named is None else named
-        if wrong := [kind for kind in chosen if kind not in of_prefix]:
-            raise BadRequest(f"kind {wrong[0]!r}: here there are {', '.join(of_prefix)}")
-        return vector_lists(self.source, chosen, layers, lens, end, k)
 
     def _title(self) -> str:
         return f"model {self.name} ({self.source.where})"

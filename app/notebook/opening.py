@@ -2,10 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 from lexiscope.app.formats.table import Table
 from lexiscope.app.library.library import ModelCard
@@ -25,40 +24,22 @@ _HOST_AND_PORT = re.compile(r"[\w.\-]+:[0-9]+(/.*)?")
 NameOrPath: TypeAlias = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, repr=False)
-class Models(Shown, Sequence[ModelCard]):
+class Models(Shown, tuple[ModelCard, ...]):
     """The models of a data folder, or of a server, by name; `names` are what `open` takes."""
-
-    cards: tuple[ModelCard, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
         """What `open` takes."""
-        return tuple(card.model for card in self.cards)
-
-    def __len__(self) -> int:
-        return len(self.cards)
-
-    @overload
-    def __getitem__(self, at: int) -> ModelCard: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[ModelCard, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> ModelCard | tuple[ModelCard, ...]:
-        return self.cards[at]
-
-    def __iter__(self) -> Iterator[ModelCard]:
-        return iter(self.cards)
+        return tuple(card.model for card in self)
 
     def _title(self) -> str:
         return f"models: {', '.join(self.names) or 'none'}"
 
     def _tables(self) -> Sequence[Table]:
-        return (models_table(self.cards),)
+        return (models_table(self),)
 
     def _notes(self) -> Sequence[str]:
-        return [f"{card.model}: {fault}" for card in self.cards for fault in card.faults]
+        return [f"{card.model}: {fault}" for card in self for fault in card.faults]
 
 
 def open(  # noqa: A001 (lexiscope.open is how people say it)

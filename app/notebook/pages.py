@@ -3,7 +3,7 @@ becomes a frame with the columns of the page's CSV."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -16,7 +16,7 @@ from lexiscope.app.lists.view import Token as TokenDict
 from lexiscope.app.lists.view import TokenPair, ViewOfModel, visible
 from lexiscope.app.notebook import frames
 from lexiscope.app.notebook.arguments import AskedLens, at
-from lexiscope.app.notebook.show import Shown, as_text, view_text
+from lexiscope.app.notebook.show import Shown, view_text
 from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.pairs import PAIRS, PairsAt, PairsView
@@ -32,17 +32,13 @@ from lexiscope.app.pages.parameter import (
 from lexiscope.precompute.live.wire.fields import Matrix
 from lexiscope.precompute.shape import Preset
 
-if TYPE_CHECKING:
-    import pandas
-    import polars
-
 V = TypeVar("V", bound=ViewOfModel)
 FEW_WORDS = 4  # how many words stand in the line that describes an object
 
 
 @dataclass(frozen=True, repr=False)
-class Page(Shown, Generic[V]):
-    """A page of the site as an object. `view` is all of it as typed data."""
+class Page(Shown, frames.Framed, Generic[V]):
+    """A page of the site as an object. `view` is all of it as typed data; frames have the columns of its CSV."""
 
     view: V
 
@@ -51,17 +47,12 @@ class Page(Shown, Generic[V]):
         fields: dict[str, Any] = orjson.loads(json_bytes(self.view))
         return fields
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """The page's lists as a pandas frame, a row per entry, with the columns of its CSV."""
-        return frames.to_pandas(self._columns())
-
-    def to_polars(self) -> "polars.DataFrame":
-        """The same as a polars frame."""
-        return frames.to_polars(self._columns())
-
     def _columns(self) -> frames.FrameColumns:
-        names, rows = table_rows(self.view.tables(), about(self.view))
-        return frames.rows_as_columns(names, [*rows])
+        return frames.rows_as_columns(*table_rows(self._listed(), about(self.view)))
+
+    def _listed(self) -> Sequence[Table]:
+        """Return the tables that frames are made from."""
+        return self.view.tables()
 
     def _tables(self) -> Sequence[Table]:
         return self.view.tables()
@@ -191,8 +182,7 @@ class Head(Page[HeadView]):
     def _notes(self) -> Sequence[str]:
         return (self.view.note,) if self.view.note else ()
 
-    def __str__(self) -> str:
-        return as_text(self._tables(), self._notes())
+    __str__ = Shown.__str__
 
     def _title(self) -> str:
         return f"head L{self.view.layer}H{self.view.head} of {self.view.model}, lens {self.view.lens}"

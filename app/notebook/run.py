@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lexiscope.app.formats.csv_format import table_rows
 from lexiscope.app.formats.table import Table
-from lexiscope.app.formats.tables import about
 from lexiscope.app.lists.view import Token, visible
-from lexiscope.app.notebook import frames
 from lexiscope.app.notebook.arguments import texts
 from lexiscope.app.notebook.pages import Page
-from lexiscope.app.notebook.show import as_text
+from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.page import PROMPT, PromptAt, PromptView
@@ -32,8 +29,8 @@ class PanelOfRun(Page[PromptView]):
         """What the run's JSON has under the panel's name."""
         return self.json()[self.name]
 
-    def _columns(self) -> frames.FrameColumns:
-        return _columns(self.view, [PANELS[self.name].table(self.view)])
+    def _listed(self) -> Sequence[Table]:
+        return [PANELS[self.name].table(self.view)]
 
     def _tables(self) -> Sequence[Table]:
         return PANELS[self.name].tables(self.view)
@@ -41,8 +38,7 @@ class PanelOfRun(Page[PromptView]):
     def _title(self) -> str:
         return f"{self.name} of a run of {self.view.model}"
 
-    def __str__(self) -> str:
-        return as_text(self._tables())
+    __str__ = Shown.__str__
 
 
 class Run(Page[PromptView]):
@@ -72,9 +68,6 @@ class Run(Page[PromptView]):
             raise BadRequest(f"this run has no {name}: it was asked for {self.view.panel}. run(..., panels=[{name!r}])")
         return PanelOfRun(self.view, name)
 
-    def _columns(self) -> frames.FrameColumns:
-        return _columns(self.view, self.view.tables())
-
     def _tables(self) -> Sequence[Table]:
         """The prediction, and the evolution if it was asked for; the other panels show themselves."""
         return [*prediction.tables(self.view), *PANELS["evolution"].tables(self.view)]
@@ -86,8 +79,7 @@ class Run(Page[PromptView]):
         first = " ".join(visible(token["token"]) for token in self.view.prediction[:1])
         return f"run of {self.view.model} on {len(self.view.tokens)} tokens, which predicts {first}"
 
-    def __str__(self) -> str:
-        return as_text(self._tables(), self._notes())
+    __str__ = Shown.__str__
 
 
 def run_model(source: Source, text: str, panels: Any, arguments: Mapping[str, Any]) -> Run:
@@ -102,9 +94,3 @@ def run_model(source: Source, text: str, panels: Any, arguments: Mapping[str, An
         raise BadRequest("there is no text: give one such as The capital of France is")
     chosen = tuple(panel for panel in PANELS if panel in named) or tuple(PANELS)[:1]
     return Run(source.get(PROMPT, PromptAt(), text=text, panel=chosen, **arguments))
-
-
-def _columns(view: PromptView, of: Sequence[Table]) -> frames.FrameColumns:
-    """Return the columns of tables for programs."""
-    names, rows = table_rows(of, about(view))
-    return frames.rows_as_columns(names, list(rows))

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 from rich.console import Console
 
 from lexiscope.app.formats.table import Column, Row, Table, token_texts
-from lexiscope.app.html.assets import folder
+from lexiscope.app.html.assets import folder, template_environment
 from lexiscope.app.html.numbers import number
 from lexiscope.app.lists.view import View, visible
 from lexiscope.app.terminal import print_tables, print_view
@@ -87,13 +87,7 @@ def _short(table: Table) -> Table:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(folder("templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = template_environment(folder("templates"))
     environment.filters["cell"] = _cell
     return environment.get_template("notebook.html")
 

@@ -15,11 +15,9 @@ from lexiscope.precompute.export.columns import Columns, Named, pair_columns, ve
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.live.wire.fields import Lens
-from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
 
 ListLens: TypeAlias = Lens | Literal["both"] | None
@@ -28,10 +26,12 @@ FIRST_ROWS = 10  # how many rows a slice shows of itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Lists(Shown):
+class Lists(Shown, frames.Framed):
     """Lists over layers, a row per entry: read when a frame is asked for, and each time anew.
 
-    `names` are kinds of vectors, or one matrix of heads; `layers` those that are read."""
+    The columns of frames are layer, kind (or matrix), head, index, lens, end, rank, token_id, token, score; of pairs
+    preset, from_id, from, to_id, to instead. Ranks start at 1; `index` numbers neurons, subheads or directions. `names`
+    are kinds of vectors, or one matrix of heads; `layers` those that are read."""
 
     source: Source
     names: tuple[str, ...]
@@ -40,15 +40,6 @@ class Lists(Shown):
     ends: tuple[str, ...]
     presets: tuple[str, ...]
     k: int | None
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A pandas frame: layer, kind (or matrix), head, index, lens, end, rank, token_id, token, score; of pairs
-        preset, from_id, from, to_id, to instead. Ranks start at 1; `index` numbers neurons, subheads or directions."""
-        return frames.to_pandas(self._columns())
-
-    def to_polars(self) -> "polars.DataFrame":
-        """The same as a polars frame."""
-        return frames.to_polars(self._columns())
 
     def to_arrow(self) -> "pyarrow.Table":
         """The same as an Arrow table, with dictionaries of tokens."""
@@ -102,18 +93,26 @@ def _value(column: Any, at: int) -> Any:
 
 def vector_lists(
     source: Source,
-    kinds: Iterable[str],
-    layers: int | Iterable[int] | None,
-    lens: str | None,
-    end: str | None,
-    k: int | None,
+    prefix: str | tuple[str, ...],
+    layers: int | Iterable[int] | None = None,
+    *,
+    kinds: Iterable[str] | None = None,
+    lens: ListLens = None,
+    end: str | None = None,
+    k: int | None = None,
 ) -> Lists:
-    """Return the lists of vectors of these kinds, all of which must be stored."""
+    """Return the lists of vectors whose kinds begin so: of the stored ones, or of those that are named, all of which
+    must be stored."""
     index = source.read(lambda index: index)
-    names = tuple(dict.fromkeys(kinds))
+    known = tuple(kind for kind in SIDES if kind.startswith(prefix))
+    names = tuple(kind for kind in known if kind in index.stored.kinds) or known
+    if kinds is not None:
+        names = tuple(dict.fromkeys(arguments.texts("kinds", kinds)))
+    if wrong := [name for name in names if name not in known]:
+        raise BadRequest(f"kind {wrong[0]!r}: here there are {', '.join(known)}")
     for name in names:
         check_kinds(index, name)
-    if not names or any(name in MATRICES for name in names):
+    if not names:
         raise BadRequest(f"kinds = {names}: give kinds of vectors such as ff_key and ff_value; pairs() has vo and qk")
     return _lists(source, index, names, layers, lens, end, None, k, index.stored.k)
 

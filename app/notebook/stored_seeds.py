@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.first_tokens import FirstLists
+from lexiscope.app.lists.view import of_index
 from lexiscope.app.pages.seeds import SeedsView, listing, terms_used
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
@@ -60,7 +60,7 @@ def stored_seeds_view(
     ranked.sort(key=lambda result: (-result["score"], result["kind"], result["layer"], result["index"]))
     lists = FirstLists.of(index, lens)
     view = SeedsView(
-        model=index.manifest.model, build=index.manifest.build, minus=minus_of(index), words=write_terms(terms),
+        **of_index(index), words=write_terms(terms),
         kind=",".join(kinds), lens=lens, seeds=terms_used(index, seeds), nearest=[], nearest_hubs=[],
         results=[listing(lists, result) for result in ranked[:k]], heads=[],
     )  # fmt: skip

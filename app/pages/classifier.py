@@ -7,12 +7,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from lexiscope.app.formats.table import TOKEN_COLUMNS, Table, beside, constant, ranked
+from lexiscope.app.formats.table import Table, both_ends, constant
 from lexiscope.app.lists.checks import VECTOR_ENTRIES, finite, list_length
-from lexiscope.app.lists.difference import minus_of, relative
+from lexiscope.app.lists.difference import relative
 from lexiscope.app.lists.vectors import Vector
-from lexiscope.app.lists.view import ViewOfModel, scored_tokens
-from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
+from lexiscope.app.lists.view import ViewOfModel, of_index, scored_tokens
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_lens
 
@@ -39,10 +39,7 @@ class ClassifierVectorAt(Address):
 
 
 class ClassifierArguments(LensArguments):
-    k: Annotated[
-        int | None,
-        Field(ge=1, description=f"Entries per list, up to what the index stores; {VECTOR_ENTRIES} if not given"),
-    ] = None
+    k: Annotated[int | None, entries_shown(VECTOR_ENTRIES)] = None
     usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "k": VECTOR_ENTRIES}
 
 
@@ -67,14 +64,11 @@ class ClassifierView(ViewOfModel):
 
     def tables(self) -> list[Table]:
         """Return a table of every vector on the page, by its label or its number."""
-        tables = []
+        tables: list[Table] = []
         for each in self.vectors:
             what = f"{self.model}, {each.kind} {each.index}{f', {each.label}' if each.label else ''} ({self.lens})"
-            columns, rows = beside(TOKEN_COLUMNS, each.vector.top, each.vector.bottom)
-            tables.append(Table(what, columns, rows, "people"))
             which = (constant("kind", each.kind), constant("index", each.index), constant("label", each.label or ""))
-            for end, entries in (("top", each.vector.top), ("bottom", each.vector.bottom)):
-                tables.append(Table("", (*which, constant("end", end), *TOKEN_COLUMNS), ranked(entries), "programs"))
+            tables += both_ends(what, which, each.vector.top, each.vector.bottom)
         return tables
 
 
@@ -95,9 +89,7 @@ def _view(site: ModelSite, ask: ClassifierArguments, kind: str, numbers: range |
     check_lens(index, ask.lens)
     entry = index.classifier().entry
     return ClassifierView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         lens=ask.lens,
         labels=entry.labels,
         dense=entry.dense,

@@ -46,6 +46,12 @@ def pasted_model(text: str) -> str | None:
     return name if is_page and MODEL_NAME.fullmatch(name) else None
 
 
+def counts_in_paths(shape: Shape) -> dict[str, int]:
+    """Return of how many a model has each number in a path is one, by the number's name."""
+    of_head = {"head": shape.n_heads, "subhead": shape.d_head, "direction": shape.d_head}
+    return {"layer": shape.n_layers, "neuron": shape.d_mlp, **of_head, "token": shape.d_vocab}
+
+
 def _followed() -> dict[str, Declared]:
     """Return the pages of a model that are opened when their address is pasted: those with a title and a path."""
     find_pages()
@@ -92,14 +98,7 @@ def _pasted(model: str, shape: Shape, text: str) -> str | None:
 
 def _address(shape: Shape, page: str, model: str, read: dict[str, str], query: dict[str, Any]) -> str | None:
     """Write the address of a page; None if the model has no such parameter, or the name in it cannot be a model's."""
-    counts = {
-        "layer": shape.n_layers,
-        "neuron": shape.d_mlp,
-        "head": shape.n_heads,
-        "subhead": shape.d_head,
-        "direction": shape.d_head,
-        "token": shape.d_vocab,
-    }
+    counts = counts_in_paths(shape)
     if any(int(value) >= counts[name] for name, value in read.items() if name in counts):
         return None
     if not MODEL_NAME.fullmatch(read.get("other", model)):

@@ -10,12 +10,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.formats.pair_tables import pair_tables
-from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
+from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, change_of, constant
 from lexiscope.app.html.numbers import percent
 from lexiscope.app.lists.checks import check_number, finite
-from lexiscope.app.lists.difference import Change, matrix_change, minus_of, vector_changes
+from lexiscope.app.lists.difference import Change, matrix_change, vector_changes
 from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, subhead_coherence
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
+from lexiscope.app.lists.hubs import first_tokens
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import head_note
 from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, stored_pairs
@@ -37,6 +37,7 @@ from lexiscope.app.lists.view import (
     Token,
     TokenPair,
     ViewOfModel,
+    of_index,
     tokens_of,
 )
 from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens
@@ -256,9 +257,7 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
     asks_for_list = preset != PAPER_PRESET and words is not asked
     beside = asked if asks_for_list else _other_pairs(index, layer, head, asked, index.stored.lens, PAPER_PRESET)
     return HeadView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=layer,
         head=head,
         lens=lens,
@@ -273,7 +272,7 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
         change={matrix: matrix_change(index.shard(layer), matrix, head) for matrix in MATRICES}
         if index.stored.difference
         else None,
-        labels=labels_of(index, site.library.labels(index).of_head(layer, head, *MATRICES)),
+        labels=labels_of(index, site.library.labels.of(index).of_head(layer, head, *MATRICES)),
         note=head_note(index.shape, head),
     )
 
@@ -314,13 +313,7 @@ def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[in
         return None
     numbers = np.arange(shape.d_head)
     lists = [
-        first_kept(
-            shard.first_ids(
-                kind, shape.row(kind, head, 0) + numbers, lens, READ_TO_SKIP_HUBS if hubs else TOKENS
-            ).tolist(),
-            hubs,
-            TOKENS,
-        )
+        first_tokens(shard, kind, shape.row(kind, head, 0) + numbers, lens, TOKENS, hubs)
         if kind in index.stored.kinds
         else [None] * shape.d_head
         for kind in SUBHEAD_KINDS.values()
@@ -408,11 +401,9 @@ def _first_tokens(
     if kind not in index.stored.kinds:
         return [None] * d_head
     rows = index.shape.row(kind, head, 0) + np.arange(d_head)
-    looked_at = READ_TO_SKIP_HUBS if hubs else TOKENS
-    at_ends = [shard.first_ids(kind, rows, lens, looked_at, end).tolist() for end in ENDS]
+    at_ends = [first_tokens(shard, kind, rows, lens, TOKENS, hubs, end) for end in ENDS]
     norms = shard.all_norms(kind)[rows]
-    kept = first_kept((at_ends[end][at] for at, end in enumerate(ends)), hubs, TOKENS)
-    return [tokens_of(index.tokens, ids) if norm else [] for ids, norm in zip(kept, norms, strict=True)]
+    return [tokens_of(index.tokens, at_ends[end][at]) if norms[at] else [] for at, end in enumerate(ends)]
 
 
 def _change_tables(view: HeadView, name: str) -> list[Table]:
@@ -436,7 +427,7 @@ def _subhead_tables(view: HeadView, name: str) -> list[Table]:
     rows = view.subheads or ()
     changed = rows[0].get("change", {}) if rows else {}
     first_tokens = (Column(vector, "tokens", count=TOKENS) for vector in SUBHEAD_KINDS)
-    changes = (_entry("change", vector, f"{vector} change") for vector in changed)
+    changes = (change_of(vector, f"{vector} change") for vector in changed)
     columns = (Column("subhead", "number"), *first_tokens, *_similarity_columns(view), *changes)
     by_token = (
         Column("end"), Column("rank"), Column("subhead"), Column("vector"), Column("token", "token"),
@@ -471,10 +462,6 @@ def _similarity_columns(view: HeadView) -> list[Column]:
 
     compared = [matrix for matrix in MATRICES if view.shuffled["vo" if matrix == "vo" else "qk"]]
     return [column(matrix, end) for matrix in compared for end in ENDS]
-
-
-def _entry(field: str, key: str, name: str) -> Column:
-    return Column(name, "number", get=lambda row: row[field][key])
 
 
 DIRECTION_NUMBERS = (
@@ -531,5 +518,11 @@ def _by_token(matrix: str, of: MatrixDirections) -> Iterator[dict[str, Any]]:
 
 
 HEAD = Page(
-    name="head", title="Head {head} of layer {layer}", at=HeadAt, arguments=HeadArguments, view=HeadView, make=head
+    name="head",
+    title="Head {head} of layer {layer}",
+    at=HeadAt,
+    arguments=HeadArguments,
+    view=HeadView,
+    make=head,
+    in_python="This is head L{layer}H{head}: model.head({layer}, {head})",
 )

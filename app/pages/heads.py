@@ -10,10 +10,9 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.notes import POSITIONS
 from lexiscope.app.lists.readable import SAME, FreshWords, readable
-from lexiscope.app.lists.view import PAGE_ONLY, ScoredToken, ViewOfModel
+from lexiscope.app.lists.view import PAGE_ONLY, ScoredToken, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
@@ -159,9 +158,7 @@ def heads(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> ThroughHea
     ]
     earlier, later = _around(index, chosen_layers(index, ask.layers))
     return ThroughHeadsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         words=write_groups(ask.words),
         layers=write_layers(ask.layers),
         head=ask.head,

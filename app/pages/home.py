@@ -94,7 +94,9 @@ def home(site: Site, at: HomeAt, ask: Arguments) -> HomeView:  # noqa: ARG001
     cards = library.cards()
     readable = sorted((card for card in cards if card.layers), key=lambda card: bool(card.base))
     start = _start(library, {card.model: card.best_lens for card in readable})
-    return HomeView(models=cards, comparisons=library.comparisons(), start=start, label_faults=library.label_faults())
+    return HomeView(
+        models=cards, comparisons=library.comparisons.cards(), start=start, label_faults=library.labels.faults()
+    )
 
 
 def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:

@@ -8,10 +8,9 @@ from pydantic import Field
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.checks import count_pages, page_slice
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.labels import ShownLabel, shown
-from lexiscope.app.lists.view import ViewOfModel
-from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
+from lexiscope.app.lists.view import ViewOfModel, of_index
+from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page, PageNumber
 
 LABEL_ROWS = 100  # labels on a page
 
@@ -21,7 +20,7 @@ class LabelsAt(Address):
 
 
 class LabelsArguments(Arguments):
-    page: Annotated[int, Field(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")] = 1
+    page: PageNumber = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +44,15 @@ class LabelsView(ViewOfModel):
 
 def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  # noqa: ARG001
     """What people said of the model's parameters, from the files of labels in the data folder."""
-    index, found = site.index, site.library.labels(site.index)
+    index, found = site.index, site.library.labels.of(site.index)
     page, rows = site.window(ask.page, LABEL_ROWS)
     return LabelsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         page=page,
         pages=count_pages(len(found.labels), page, rows),
         total=len(found.labels),
         labels=[shown(index, filed) for filed in found.labels[page_slice(page, rows)]],
-        faults=(*site.library.label_faults(), *found.faults),
+        faults=(*site.library.labels.faults(), *found.faults),
     )
 
 

@@ -12,12 +12,12 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, finite, list_length, page_slice
-from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, minus_of, vector_changes
+from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, vector_changes
 from lexiscope.app.lists.find_tokens import token_named
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept
+from lexiscope.app.lists.hubs import first_tokens
 from lexiscope.app.lists.similarity import TELLING, Shuffled, shuffled
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
-from lexiscope.app.lists.view import Token, ViewOfModel, token_of, tokens_of
+from lexiscope.app.lists.view import Token, ViewOfModel, of_index, token_of, tokens_of
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Moved, Page, PageNumber
 from lexiscope.app.urls import link
 from lexiscope.precompute.errors import BadRequest
@@ -235,9 +235,7 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
     page, size = site.window(ask.page, site.settings.layer_rows)
     difference, kinds = index.stored.difference, index.stored.weight_kinds
     return LayerView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=at.layer,
         lens=lens,
         sort=ask.sort,
@@ -268,9 +266,7 @@ def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int]
     of_ends = [ENDS.index(end) for end in chosen]
     shape = len(neurons), len(vectors), len(ENDS), ids.shape[-1]
     return LayerListsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=at.layer,
         lens=lens,
         token=token_of(index.tokens, token) if isinstance(token, int) else None,
@@ -325,22 +321,9 @@ def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[st
 
 
 def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset[int]) -> list[NeuronRow]:
-    keys, values = (
-        first_kept(
-            shard.first_ids(kind, neurons, lens, READ_TO_SKIP_HUBS if hubs else ROW_TOKENS).tolist(), hubs, ROW_TOKENS
-        )
-        if kind in index.stored.kinds
-        else repeat(None)
-        for kind in ("ff_key", "ff_value")
-    )
-    bottoms = (
-        first_kept(
-            shard.first_ids("ff_value", neurons, lens, READ_TO_SKIP_HUBS if hubs else ROW_TOKENS, "bottom").tolist(),
-            hubs,
-            ROW_TOKENS,
-        )
-        if "ff_value" in index.stored.kinds
-        else repeat(None)
+    keys, values, bottoms = (
+        first_tokens(shard, kind, neurons, lens, ROW_TOKENS, hubs, end) if kind in index.stored.kinds else repeat(None)
+        for kind, end in (("ff_key", "top"), ("ff_value", "top"), ("ff_value", "bottom"))
     )
     norms, coherences = _value_columns(index, shard, lens, neurons)
     with_top, with_bottom = _similarities(index, shard, lens, neurons)
@@ -408,4 +391,5 @@ def _similarities(
 LAYER: Page[LayerAt, LayerArguments, ViewOfModel] = Page(
     name="layer", title="Layer {layer}", at=LayerAt, arguments=LayerArguments, view=LayerView, make=layer,
     leads_to="The token is given as a word: goes to the address with its id",
+    in_python="This is layer {layer}: model.neurons({layer}) has its lists",
 )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.formats.table import CHANGE, MATRIX, SCORE, Column, Table
+from lexiscope.app.formats.table import CHANGE, MATRIX, SCORE, Column, Table, change_of
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import architecture_name
 from lexiscope.app.lists.checks import finite
@@ -19,13 +19,12 @@ from lexiscope.app.lists.difference import (
     head_changes,
     is_unchanged,
     layer_changes,
-    minus_of,
     vector_changes,
 )
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, hubs_of, without_hub_pairs
+from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_tokens, hubs_of, without_hub_pairs
 from lexiscope.app.lists.readable import SAME, FreshWords, readable
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
-from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, token_pairs, tokens_of
+from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, of_index, token_pairs, tokens_of
 from lexiscope.app.lists.worth_reading import (
     HEAD_LENS,
     HEAD_PRESET,
@@ -120,8 +119,7 @@ def _clearest(
 
     def card_of(at: tuple[str, int, str], row: int, _: float) -> _ChangedVector | None:
         kind, layer, end = at
-        listed = shards[layer].first_ids(kind, np.array([row]), lens, READ_TO_SKIP_HUBS if hubs else TOKENS, end)
-        ids = first_kept(listed.tolist(), hubs, TOKENS)[0]
+        (ids,) = first_tokens(shards[layer], kind, np.array([row]), lens, TOKENS, hubs, end)
         if not fresh.take_if_all_words(ids):
             return None
         coherence, change = float(coherences[at][row]), finite(float(changes[kind, layer][row]))
@@ -327,7 +325,7 @@ def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, An
         Table(f"{most} heads ({head_lens}, {HEAD_PRESET})", heads, view.heads or (), "people"),
         Table(
             f"{view.minus}: |Δ|/|base| by layer and kind",
-            (layer, *(_entry("change", kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
+            (layer, *(change_of(kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
             by_layer,
             "people",
         ),
@@ -340,10 +338,6 @@ def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, An
         Table("", (layer, MATRIX, head, Column("coherence", "ratio"), CHANGE, *first_pair), cells, "programs"),
         Table("", (layer, Column("kind"), CHANGE), by_kind, "programs", ("lens", "preset")),
     ]
-
-
-def _entry(field: str, key: str, name: str) -> Column:
-    return Column(name, "number", get=lambda row: row[field][key])
 
 
 _views: WeakKeyDictionary[Index, dict[tuple[str, str, bool], ModelView]] = WeakKeyDictionary()
@@ -388,9 +382,7 @@ def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> Mod
     else:
         neurons, agreeing, heads = worth_reading(index, whole, lens, hubs)
     return ModelView(
-        model=manifest.model,
-        build=manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         lens=lens,
         preset=preset,
         architecture=shape.architecture,

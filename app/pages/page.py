@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.hubs import hubs_of
-from lexiscope.app.lists.shown_error import ShownError
-from lexiscope.app.lists.view import View
+from lexiscope.app.lists.view import ShownError, View
 from lexiscope.app.settings import Settings
 from lexiscope.app.urls import DATA_FORMATS, DECLARED, Declared, link
 from lexiscope.precompute.errors import BadRequest
@@ -94,12 +93,22 @@ class LensArguments(Arguments):
 AnyPreset: TypeAlias = Annotated[
     Preset, Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS))
 ]
+AnyReading: TypeAlias = Annotated[
+    Literal["norm", "mlp"] | None,
+    Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
+]
 PageNumber: TypeAlias = Annotated[
     int, Field(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")
 ]
-AnyKind: TypeAlias = Literal[
-    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key", "vo", "qk"
+VectorKind: TypeAlias = Literal[
+    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
 ]  # fmt: skip
+AnyKind: TypeAlias = Literal[VectorKind, "vo", "qk"]
+
+
+def entries_shown(usual: int) -> Any:
+    """Describe the argument `k` of a page that shows so many entries of each list if it is not given."""
+    return Field(ge=1, description=f"Entries per list, up to what the index stores; {usual} if not given")
 
 
 class Moved(Exception):
@@ -188,6 +197,8 @@ class Page(Generic[A, Q, V]):
     # Whether a worker's error is shown on the page, instead of answering with that error.
     made_without_answers: bool = False
     leads_to: str = ""  # where the page may redirect (Moved), for /docs
+    # What a notebook says of the page and how to get it there, with the numbers of its path in braces.
+    in_python: str = ""
 
     def __post_init__(self) -> None:
         DECLARED[self.name] = Declared(self.at.pattern, self.arguments.left_out(), self.title)

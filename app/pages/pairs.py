@@ -9,7 +9,7 @@ from pydantic import Field
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import Table, change_columns, constant
 from lexiscope.app.lists.checks import PAIR_ENTRIES, list_length
-from lexiscope.app.lists.difference import check_can_run, minus_of, size_text
+from lexiscope.app.lists.difference import check_can_run, size_text
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import pairs_note
 from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, pair_ids, stored_pairs
@@ -22,8 +22,9 @@ from lexiscope.app.lists.view import (
     PAGE_ONLY,
     TokenPair,
     ViewOfModel,
+    of_index,
 )
-from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
+from lexiscope.app.pages.page import Address, AnyPreset, AnyReading, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
@@ -40,17 +41,11 @@ class PairsAt(Address):
 
 class PairsArguments(LensArguments):
     preset: AnyPreset = "all"
-    k: Annotated[
-        int | None,
-        Field(ge=1, description=f"Entries per list, up to what the index stores; {PAIR_ENTRIES} if not given"),
-    ] = None
+    k: Annotated[int | None, entries_shown(PAIR_ENTRIES)] = None
     group: Annotated[
         Literal["from"] | None, Field(description="In the page for people: pairs grouped by first token")
     ] = None
-    reading: Annotated[
-        Literal["norm", "mlp"] | None,
-        Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
-    ] = None
+    reading: AnyReading = None
     usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "k": PAIR_ENTRIES}
 
 
@@ -123,9 +118,7 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
     change = stored.change
     reading = _reading(index, at, ask, site.answers[0]) if ask.reading and site.answers else None
     return PairsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         layer=at.layer,
         head=at.head,
         matrix=at.matrix,
@@ -140,7 +133,7 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
         base_norm=change and change["base_norm"],
         change=change and change["change"],
         unchanged=True if stored.unchanged else None,
-        labels=labels_of(index, site.library.labels(index).of_head(at.layer, at.head, at.matrix)),
+        labels=labels_of(index, site.library.labels.of(index).of_head(at.layer, at.head, at.matrix)),
         note=pairs_note(index.shape, at.matrix, at.head),
     )
 
@@ -182,4 +175,5 @@ PAIRS = Page(
     name="pairs", title="{MATRIX} of head {head} of layer {layer}", at=PairsAt, arguments=PairsArguments,
     view=PairsView, make=pairs, asks=readings, has_events=True,
     stages={"vocabulary": "preparing the tokens", "pairs": "searching all pairs"},
+    in_python="These are pairs of head L{layer}H{head}: model.head({layer}, {head}).{matrix}()",
 )  # fmt: skip

@@ -15,8 +15,7 @@ from lexiscope.app import urls
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import Library
-from lexiscope.app.lists.difference import minus_of
-from lexiscope.app.lists.view import ViewOfModel
+from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.precompute.errors import LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.index.index import Index
@@ -217,9 +216,7 @@ def paper(site: ModelSite, at: PaperAt, ask: PaperArguments) -> PaperView:  # no
     if published == lists.BASE and index.stored.difference:
         rows = [*_words_compared(index, lens)]
     return PaperView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         lists=published,
         by_name=published is not None and published == own,
         lens=lens,

@@ -7,14 +7,14 @@ The two matrices have nothing to do with each other: their directions share a pa
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Table, beside, change_columns, constant, ranked
+from lexiscope.app.formats.table import Column, Table, both_ends, change_columns, constant
 from lexiscope.app.lists.checks import VECTOR_ENTRIES, check_number, list_length
-from lexiscope.app.lists.difference import check_can_run, minus_of, size_text
+from lexiscope.app.lists.difference import check_can_run, size_text
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, vector_entry
 from lexiscope.app.lists.matches import Matches, matches_of, version_of_matches
 from lexiscope.app.lists.notes import direction_note, neuron_note, subhead_note
@@ -32,8 +32,8 @@ from lexiscope.app.lists.vectors import (
     stored_vectors,
     vector_reading,
 )
-from lexiscope.app.lists.view import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel
-from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
+from lexiscope.app.lists.view import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel, of_index
+from lexiscope.app.pages.page import Address, AnyReading, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.index.tensor_file import Array
@@ -47,14 +47,8 @@ AGREES: Any = Field(description="The end of the value that is more similar to th
 
 
 class VectorArguments(LensArguments):
-    k: Annotated[
-        int | None,
-        Field(ge=1, description=f"Entries per list, up to what the index stores; {VECTOR_ENTRIES} if not given"),
-    ] = None
-    reading: Annotated[
-        Literal["norm", "mlp"] | None,
-        Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
-    ] = None
+    k: Annotated[int | None, entries_shown(VECTOR_ENTRIES)] = None
+    reading: AnyReading = None
     usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "k": VECTOR_ENTRIES}
 
 
@@ -146,7 +140,7 @@ class ParameterView(ViewOfModel):
         if self.reading:
             readings += [(self.reading.name, *vector) for vector in self.reading.vectors.items()]
         singular = self.singular()
-        tables = []
+        tables: list[Table] = []
         for reading, name, lists in readings:
             how = f"{self.lens}, reading {reading}" if reading else self.lens
             numbers: list[Column] = []
@@ -159,12 +153,10 @@ class ParameterView(ViewOfModel):
                 value, share = singular[name]
                 numbers = [constant("singular", value), constant("share", share)]
                 how += f"; singular value {value:.4g}" if value else "; no direction"
-            columns, rows = beside(TOKEN_COLUMNS, lists.top, lists.bottom)
-            tables.append(Table(f"{self.model}, {what}, {name} ({how})", columns, rows, "people"))
-            of_reading = [constant("reading", reading or "stored")] if self.reading else []
-            for end, entries in (("top", lists.top), ("bottom", lists.bottom)):
-                which = (*of_reading, constant("vector", name), constant("end", end))
-                tables.append(Table("", (*which, *TOKEN_COLUMNS, *numbers), ranked(entries), "programs"))
+            which = [constant("reading", reading or "stored")] if self.reading else []
+            which.append(constant("vector", name))
+            title = f"{self.model}, {what}, {name} ({how})"
+            tables += both_ends(title, which, lists.top, lists.bottom, numbers)
         return tables
 
 
@@ -296,7 +288,7 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
         opposed=opposed,
         shuffled=agreed.shuffled if agreed else None,
         telling=agreed is not None and agreed.is_telling,
-        labels=labels_of(index, site.library.labels(index).of_neuron(at.layer, at.neuron)),
+        labels=labels_of(index, site.library.labels.of(index).of_neuron(at.layer, at.neuron)),
         note=neuron_note(index.shape),
     )
 
@@ -324,7 +316,7 @@ def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView
         v=lists.get("v"),
         o=lists.get("o"),
         similarity={"vo": agreed("vo"), "qk": agreed("qk")},
-        labels=labels_of(index, site.library.labels(index).of_subhead(at.layer, at.head, at.subhead)),
+        labels=labels_of(index, site.library.labels.of(index).of_subhead(at.layer, at.head, at.subhead)),
         note=subhead_note(index.shape, at.head, at.subhead),
     )
 
@@ -352,7 +344,7 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
         vo=of_matrix("vo", "in", "out"),
         qk=of_matrix("qk", "query", "key"),
         near={matrix: _near(of_head.tolist(), at.direction) for matrix, of_head in values.items()},
-        labels=labels_of(index, site.library.labels(index).of_direction(at.layer, at.head, at.direction)),
+        labels=labels_of(index, site.library.labels.of(index).of_direction(at.layer, at.head, at.direction)),
         note=direction_note(index.shape),
     )
 
@@ -397,9 +389,7 @@ def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str,
         }
         reading = Reading(name=ask.reading, vectors=again)
     return {
-        "model": index.manifest.model,
-        "build": index.manifest.build,
-        "minus": minus_of(index),
+        **of_index(index),
         "layer": at.layer,
         "lens": lens,
         "reading": reading,
@@ -420,12 +410,15 @@ def _matches_version(site: ModelSite) -> str:
 NEURON = Page(
     name="neuron", title="Neuron {neuron} of layer {layer}", at=NeuronAt, arguments=VectorArguments, view=NeuronView,
     make=neuron, asks=readings, version=_matches_version,
+    in_python="This is neuron L{layer}N{neuron}: model.neuron({layer}, {neuron})",
 )  # fmt: skip
 SUBHEAD = Page(
     name="subhead", title="Subhead {subhead} of head {head} of layer {layer}", at=SubheadAt, arguments=VectorArguments,
     view=SubheadView, make=subhead, asks=readings, version=_matches_version,
+    in_python="This is subhead L{layer}H{head}.{subhead}: model.subhead({layer}, {head}, {subhead})",
 )  # fmt: skip
 DIRECTION = Page(
     name="direction", title="Direction {direction} of head {head} of layer {layer}", at=DirectionAt,
     arguments=VectorArguments, view=DirectionView, make=direction, asks=readings, version=_matches_version,
+    in_python="This is direction L{layer}H{head}.svd{direction}: model.direction({layer}, {head}, {direction})",
 )  # fmt: skip

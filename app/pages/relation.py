@@ -10,9 +10,8 @@ from pydantic import Field
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
 from lexiscope.app.formats.table import Column, Table, constant
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair
-from lexiscope.app.lists.view import TokenPair, ViewOfModel, visible
+from lexiscope.app.lists.view import TokenPair, ViewOfModel, of_index, visible
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.by_words.chance import expected_heads
@@ -115,9 +114,7 @@ def relation(site: ModelSite, _: RelationAt, ask: RelationArguments) -> Relation
     pairs = put_words(answer["pairs"], index.tokens.texts) if answer else []
     clear = max(1, shape.d_vocab // CLEAR)
     return RelationView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         lens=ask.lens,
         matrix=ask.matrix,
         pairs=pairs,

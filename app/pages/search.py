@@ -14,7 +14,6 @@ from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
 from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD_COLUMNS, VECTOR_COLUMNS
 from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, page_slice
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.lists.labels import ShownLabel, shown
@@ -26,6 +25,7 @@ from lexiscope.app.lists.view import (
     TokenPair,
     ViewOfModel,
     in_head,
+    of_index,
     token_pairs,
     tokens_of,
     visible,
@@ -237,7 +237,7 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
     matches = _find_matches(index, [word.tokens for word in text.words], lens, kind, page, size, site.hubs(lens))
     if jump and site.format == "html":
         raise Moved(jump)
-    labels = site.library.labels(index).with_words(q) if kind is None and page == 1 else []
+    labels = site.library.labels.of(index).with_words(q) if kind is None and page == 1 else []
     tokenizer = site.library.tokenizer(model) if q else None
     return replace(
         view,
@@ -263,9 +263,7 @@ def _without_matches(index: Index, text: SearchText, lens: str, kind: str | None
     named = possible_pages(model, index.shape, text.q, lens)
     like = search.like(text.words[-1].text, GROUPS) if text.words else []
     return SearchView(
-        model=model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         q=text.q,
         lens=lens,
         kind=kind,

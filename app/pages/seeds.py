@@ -3,16 +3,15 @@ tokens that each lists come from the index or, if its layer is not built, from t
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table, constant
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
 from lexiscope.app.lists.hubs import split_nearest
-from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, tokens_of
+from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, of_index, tokens_of
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import (
@@ -27,6 +26,10 @@ from lexiscope.precompute.live.wire.answers import (
 )
 from lexiscope.precompute.live.wire.asks import SeedsArguments, SeedsAsk
 from lexiscope.precompute.live.wire.grammar import write_terms
+
+if TYPE_CHECKING:
+    from lexiscope.precompute.live.seed_ranking import Ranked
+    from lexiscope.precompute.live.seed_words import Seed
 
 VECTOR_TOKENS = 8  # tokens of each vector
 PULLING_WORDS = 3
@@ -123,9 +126,7 @@ def seeds(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> SeedsView:
     lists = FirstLists.of(site.index, ask.lens, answer["lists"], site.hubs(ask.lens))
     nearest, nearest_hubs = split_nearest(site.index, answer["nearest"])
     return SeedsView(
-        model=site.index.manifest.model,
-        build=site.index.manifest.build,
-        minus=minus_of(site.index),
+        **of_index(site.index),
         words=write_terms(ask.words),
         kind=",".join(ask.kind),
         lens=ask.lens,
@@ -162,26 +163,6 @@ SEEDS = Page(
 # The command `lexiscope seeds`
 
 
-class SeedTokens(Protocol):
-    @property
-    def word(self) -> str: ...
-    @property
-    def tokens(self) -> tuple[int, ...]: ...
-    @property
-    def weight(self) -> float: ...
-
-
-class RankedVector(Protocol):
-    @property
-    def kind(self) -> str: ...
-    @property
-    def layer(self) -> int: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def score(self) -> float: ...
-
-
 class RankedListing(TypedDict):
     kind: str
     layer: int
@@ -204,17 +185,15 @@ class SeedRankingView(ViewOfModel):
 def seed_ranking_view(
     index: Index,
     kinds: Iterable[str],
-    seeds: Iterable[SeedTokens],
-    results: Iterable[RankedVector],
+    seeds: Iterable["Seed"],
+    results: Iterable["Ranked"],
     lens: str = "dot",
     computed: Iterable[FirstTokens] = (),
 ) -> SeedRankingView:
     """Make the view of a ranking. `computed` holds the lists of results in layers that are not built."""
     lists = FirstLists.of(index, lens, computed)
     return SeedRankingView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         kind=",".join(kinds),
         lens=lens,
         seeds=terms_used(index, seeds),
@@ -234,7 +213,7 @@ def seed_ranking_view(
     )
 
 
-def terms_used(index: Index, seeds: Iterable[SeedTokens]) -> list[TermUsed]:
+def terms_used(index: Index, seeds: Iterable["Seed"]) -> list[TermUsed]:
     return [
         {"word": seed.word, "weight": seed.weight, "tokens": tokens_of(index.tokens, seed.tokens)} for seed in seeds
     ]

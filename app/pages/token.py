@@ -16,7 +16,6 @@ from lexiscope.app.formats.stored_tables import (
 )
 from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
 from lexiscope.app.lists.checks import count_pages, page_slice
-from lexiscope.app.lists.difference import minus_of
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.lists.hubs import split_nearest
@@ -28,6 +27,7 @@ from lexiscope.app.lists.view import (
     TokenPair,
     ViewOfModel,
     in_head,
+    of_index,
     scored_tokens,
     token_of,
     tokens_of,
@@ -194,9 +194,7 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
     counted = sum(of.total for (name, _), of in listings.vectors.items() if name in index.stored.counted_kinds)
     longest = 0 if kind is None else max(totals, default=max(listings.pairs.totals.values(), default=0))
     return TokenView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         lens=lens,
         preset=preset,
         token=token_of(index.tokens, token),
@@ -299,4 +297,5 @@ def _nearest(index: Index, token: int) -> tuple[list[ScoredToken], list[Token]] 
 
 TOKEN = Page(
     name="token", title="Token #{token}", at=TokenAt, arguments=TokenArguments, view=TokenView, make=token,
+    in_python="This is token {token}: model.token({token})",
 )  # fmt: skip

@@ -1,31 +1,28 @@
-"""Give a page its formats: `page` registers its addresses, and PageAnswer turns its view into the format that was asked
-for, or into 304 if the visitor has it already."""
+"""Answer with a page: PageAnswer turns its view into the format that was asked for, or into 304 if the visitor has it
+already."""
 
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Depends
 from fastapi.routing import APIRoute
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.formats.tables import view_csv, view_text
 from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
-from lexiscope.app.lists.hubs import hubs_of, without_hubs
-from lexiscope.app.lists.shown_error import ShownError
-from lexiscope.app.lists.view import View
+from lexiscope.app.lists.hubs import without_hubs
+from lexiscope.app.lists.view import ShownError, View
 from lexiscope.app.pages.home import HomeView
 from lexiscope.app.settings import HOST, Settings
 from lexiscope.app.site.dependencies import ComparedModel, Hubs, ServedIndex, SiteLibrary, best_lenses
-from lexiscope.app.site.docs import Responses, data_responses, page_responses
 from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
-from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
+from lexiscope.precompute.errors import IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
 
 VARY = "HX-Request, HX-Request-Type, HX-Target"
@@ -60,12 +57,6 @@ def has_etag(request: Request, etag: str) -> bool:
     return etag in header(request, b"if-none-match")
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
-E = TypeVar("E", bound=Endpoint)
-
-
 class NotModified(Exception):
     """The visitor has this version of the page already."""
 
@@ -87,57 +78,6 @@ class PageRoute(APIRoute):
                 return await answer(request)
 
         return answer_again
-
-
-def page(
-    router: APIRouter,
-    path: str,
-    view: type[View],
-    *,
-    data_path: str | None = None,
-    formats: tuple[str, ...] = DATA_FORMATS,
-    responses: Responses | None = None,
-    live: bool = False,
-    name: str = "",
-) -> Callable[[E], E]:
-    """Register a route at two addresses: its path for the page, and `path.{format}` for the data of the same view."""
-
-    def register(endpoint: E) -> E:
-        page_name = name or endpoint.__name__
-        tag = "live pages" if live else "pages" if formats else "system"  # what only leads to pages has no formats
-        common: dict[str, Any] = {"name": page_name, "response_model": None, "tags": [tag]}
-        if formats:
-            router.add_api_route(
-                f"{data_path or path}.{{format:format}}",
-                endpoint,
-                operation_id=f"{page_name}_data",
-                summary=f"{page_name.capitalize()} as data",
-                responses=data_responses(view, formats, live) | (responses or {}),
-                dependencies=[_one_of(formats)],
-                **common,
-            )
-        router.add_api_route(
-            path,
-            endpoint,
-            operation_id=page_name,
-            summary=page_name.capitalize(),
-            responses=page_responses(live) | (responses or {}),
-            response_class=HTMLResponse,
-            **common,
-        )
-        return endpoint
-
-    return register
-
-
-def _one_of(formats: tuple[str, ...]) -> Any:
-    described = Path(description="What the data are", examples=["json"], json_schema_extra={"enum": list(formats)})
-
-    async def check_format(format: Annotated[str, described]) -> None:
-        if format not in formats:
-            raise NotFound(f"this page has no .{format}: there is .{', .'.join(formats)}")
-
-    return Depends(check_format)
 
 
 class PageAnswer:
@@ -168,20 +108,6 @@ class PageAnswer:
         self._etag = self._make_etag(also)
         if has_etag(self.request, self._etag):
             raise NotModified(self._headers())
-
-    def hidden_hubs(self, lens: str | None = None) -> frozenset[int]:
-        """Return the tokens that this page leaves out of its lists of a lens, for views that show only the first
-        few."""
-        return hubs_of(self.index, lens) if self.index and self.hubs else frozenset()
-
-    def window(self, page: int, size: int) -> tuple[int, int | None]:
-        """Return which page of a list to show, and of how many rows: a CSV is one page with all rows."""
-        return (1, None) if self.format == "csv" else (page, size)
-
-    async def make(self, view: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Make the view of a list that may be long. All of it, for a CSV, is made in a thread, so that others are
-        served."""
-        return await run_in_threadpool(view, *args, **kwargs) if self.format == "csv" else view(*args, **kwargs)
 
     def show(self, template: str, view: View, error: ShownError | None = None) -> Response:
         """Answer with the view in the format that was asked for. `error` is an error of a part of the page, which the
@@ -257,7 +183,7 @@ class PageAnswer:
             can_run=frozenset(
                 each.index for each in difference or () if each.index and self._state.live.serves(each.index)
             ),
-            labels=self._state.library.labels(self.index) if self.index else ModelLabels(),
+            labels=self._state.library.labels.of(self.index) if self.index else ModelLabels(),
             live=shown is not None and self._state.live.serves(shown),
         )
 
@@ -266,8 +192,8 @@ class PageAnswer:
         index."""
         index_version = self.index.version if self.index else self._state.library.version()
         part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
-        compared = self._state.library.comparisons_version()
-        labels = self._state.library.labels_version()
+        compared = self._state.library.comparisons.version()
+        labels = self._state.library.labels.version()
         facts = [self._state.version, index_version, compared, labels, self.address, part, also]
         if self.format not in ("json", "csv"):
             facts.append(self._origin)  # other formats hold links that leave the site
@@ -278,7 +204,7 @@ class PageAnswer:
 
 def _comparisons(library: Library, model: str | None) -> dict[str, str]:
     """Return the models that this one is compared with, and the address of each comparison."""
-    cards = [card for card in library.comparisons() if model in (card.a, card.b)]
+    cards = [card for card in library.comparisons.cards() if model in (card.a, card.b)]
     return {
         card.b if card.a == model else card.a: link("comparison", card.a, card.b)
         # If two models are compared both ways, the comparison that starts with this model.

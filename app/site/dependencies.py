@@ -50,19 +50,13 @@ def best_lenses(library: Library) -> dict[str, str]:
         return {}
 
 
-async def settings_of(request: Request) -> Settings:
-    settings: Settings = request.app.state.settings
-    return settings
+def held(name: str) -> Any:
+    """Make the dependency that gives a route what the app holds under this name in app.state."""
 
+    async def of_state(request: Request) -> Any:
+        return getattr(request.app.state, name)
 
-async def library_of(request: Request) -> Library:
-    library: Library = request.app.state.library
-    return library
-
-
-async def live_of(request: Request) -> LiveClient:
-    live: LiveClient = request.app.state.live
-    return live
+    return Depends(of_state)
 
 
 async def stream_slot(request: Request) -> AsyncIterator[None]:
@@ -85,8 +79,8 @@ async def live_of_model(model: Model, request: Request) -> LiveClient:
     return live
 
 
-SiteSettings = Annotated[Settings, Depends(settings_of)]
-SiteLibrary = Annotated[Library, Depends(library_of)]
+SiteSettings = Annotated[Settings, held("settings")]
+SiteLibrary = Annotated[Library, held("library")]
 ServedIndex = Annotated[Index, Depends(index_of)]
-AnyLive = Annotated[LiveClient, Depends(live_of)]
+AnyLive = Annotated[LiveClient, held("live")]
 LiveOfModel = Annotated[LiveClient, Depends(live_of_model)]

@@ -2,6 +2,7 @@
 each endpoint, in a model that is served here, for templates/docs.html."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
@@ -10,7 +11,7 @@ from starlette.datastructures import State
 from lexiscope.app.html.openapi_text import endpoints, example
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.view import View
-from lexiscope.app.site.system_types import ErrorView
+from lexiscope.app.pages.find import counts_in_paths
 from lexiscope.app.urls import MEDIA_TYPES, format_address
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -22,6 +23,21 @@ the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prom
 of two models and a lab also `.svg`. Addresses answer GET and HEAD, and carry an `ETag`; arguments that have their
 default are left out, and one that an address does not take (also `utm_source` and its like) is an error that names the
 nearest. A token is `{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDetail:
+    status: int
+    title: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorView:
+    """What every error of data looks like."""
+
+    error: ErrorDetail
+
 
 _TEXT = {"schema": {"type": "string"}}
 _ERRORS = {
@@ -68,7 +84,7 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[s
     """Return the addresses to try by path: of the page, and of its JSON if it has any. Leave out pages that nothing
     served here has."""
     index = _first(state.library)
-    compared = next((card for card in state.library.comparisons() if not card.fault), None)
+    compared = next((card for card in state.library.comparisons.cards() if not card.fault), None)
     live = index is not None and state.live.serves(index.manifest.model)
     links: dict[str, list[str]] = {}
     for each in endpoints(dict(document)):
@@ -115,11 +131,8 @@ def _first(library: Library, has_head: bool = False) -> Index | None:
 
 def _numbers(index: Index) -> dict[str, Any]:
     """Return values for the braces of paths: numbers as ranges, from which the example is taken if it is among them."""
-    shape = index.shape
-    counts = {"neuron": shape.d_mlp, "head": shape.n_heads, "subhead": shape.d_head, "token": shape.d_vocab}
-    counts["direction"] = shape.d_head
-    ranges = {name: range(count) for name, count in counts.items()}
-    return {"model": index.manifest.model, "layer": index.layers, **ranges}
+    ranges = {name: range(count) for name, count in counts_in_paths(index.shape).items()}
+    return {"model": index.manifest.model, **ranges, "layer": index.layers}
 
 
 def _within(allowed: Any, sample: Any) -> Any:

@@ -22,7 +22,7 @@ from starlette.types import Scope
 
 from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.library.checks import for_visitors
-from lexiscope.app.lists.shown_error import ShownError
+from lexiscope.app.lists.view import ShownError
 from lexiscope.app.site.answer import NotModified, is_partial, origin_of
 from lexiscope.app.site.dependencies import best_lenses
 from lexiscope.app.urls import FIGURE_FORMATS

@@ -4,40 +4,63 @@ from collections.abc import Coroutine, Generator
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.pages.page import Arguments, LensArguments, ModelSite, Moved, Page, Site, TwoModelsSite, find_pages
-from lexiscope.app.site.answer import ModelPage, PageAnswer, PageRoute, SitePage, TwoModelsPage, page
+from lexiscope.app.site.answer import ModelPage, PageAnswer, PageRoute, SitePage, TwoModelsPage
 from lexiscope.app.site.dependencies import AnyLive, LiveOfModel
-from lexiscope.app.site.docs import Responses
+from lexiscope.app.site.docs import Responses, data_responses, page_responses
 from lexiscope.app.site.errors import shown_error_of, wants_data
-from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.errors import LexiscopeError, NotFound
 from lexiscope.precompute.live.wire.errors import VisitorGone
 
 ANSWERS = {"model": ModelPage, "two models": TwoModelsPage, "site": SitePage}
 
 
 def page_router() -> APIRouter:
+    """Register two routes for each page: its path for people, and `path.{format}` for the data of the same view."""
     router = APIRouter(route_class=PageRoute)
     for declared in find_pages().values():
-        path = {"site": "/"}.get(declared.of, f"/{{model:name}}/{declared.at.pattern}".rstrip("/"))
+        path = "/" if declared.of == "site" else f"/{{model:name}}/{declared.at.pattern}".rstrip("/")
         moved: Responses = {303: {"description": declared.leads_to}} if declared.leads_to else {}
-        register = page(
-            router,
+        # A page that only leads to another one is in no tag of pages.
+        tag = "live pages" if declared.is_live else "pages" if declared.formats else "system"
+        common: dict[str, Any] = {"name": declared.name, "response_model": None, "tags": [tag]}
+        answer_page = endpoint(declared)
+        if declared.formats:
+            router.add_api_route(
+                f"{'/index' if path == '/' else path}.{{format:format}}",
+                answer_page,
+                operation_id=f"{declared.name}_data",
+                summary=f"{declared.name.capitalize()} as data",
+                responses=data_responses(declared.view, declared.formats, declared.is_live) | moved,
+                dependencies=[_one_of(declared.formats)],
+                **common,
+            )
+        router.add_api_route(
             path,
-            declared.view,
-            data_path="/index" if path == "/" else None,
-            formats=declared.formats,
-            responses=moved,
-            live=declared.is_live,
-            name=declared.name,
+            answer_page,
+            operation_id=declared.name,
+            summary=declared.name.capitalize(),
+            responses=page_responses(declared.is_live) | moved,
+            response_class=HTMLResponse,
+            **common,
         )
-        register(endpoint(declared))
     return router
+
+
+def _one_of(formats: tuple[str, ...]) -> Any:
+    described = Path(description="What the data are", examples=["json"], json_schema_extra={"enum": list(formats)})
+
+    async def check_format(format: Annotated[str, described]) -> None:
+        if format not in formats:
+            raise NotFound(f"this page has no .{format}: there is .{', .'.join(formats)}")
+
+    return Depends(check_format)
 
 
 def endpoint(declared: Page[Any, Any, Any]) -> Any:

@@ -16,10 +16,7 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.metrics import Metrics
 from lexiscope.app.settings import Settings
-from lexiscope.app.site import (
-    prompt_form,
-    system,
-)
+from lexiscope.app.site import prompt_form, system
 from lexiscope.app.site.docs import DESCRIPTION
 from lexiscope.app.site.errors import add_error_pages, check_arguments, error_page
 from lexiscope.app.site.events import events_router

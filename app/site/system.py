@@ -1,6 +1,7 @@
 """Answer addresses that are not about parameters: health, settings, metrics, help, documentation, static files."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
@@ -14,13 +15,44 @@ from lexiscope.app.settings import described
 from lexiscope.app.site.answer import VARY, has_etag, is_partial, origin_of
 from lexiscope.app.site.dependencies import AnyLive, SiteLibrary, SiteSettings, best_lenses
 from lexiscope.app.site.docs import example_links
-from lexiscope.app.site.system_types import HealthView, ModelHealth, SettingRow, SettingsView
 
 YEAR = "public, max-age=31536000, immutable"
 ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/heads", "/*/prompt", "/*reading=", "/-/metrics")
 ROBOTS = "User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in ENDLESS)
 
 router = APIRouter(tags=["system"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelHealth:
+    model: str
+    layers_ready: int
+    n_layers: int
+    faults: tuple[str, ...]  # errors of the model's index, for people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthView:
+    status: Literal["ok"]
+    models: tuple[ModelHealth, ...]
+    labels: tuple[str, ...]  # errors in files of labels, for people
+    # Workers by model: ready, loading or down. For a worker elsewhere it is the result of the last ask: ready, down,
+    # timed out, or refused because of its token; unchecked before the first ask.
+    workers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
+    name: str
+    variable: str  # the name in the environment
+    value: Any
+    default: Any
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsView:
+    settings: tuple[SettingRow, ...]
 
 
 @router.get("/-/health", operation_id="health")
@@ -31,7 +63,7 @@ async def health(library: SiteLibrary, live: AnyLive, response: Response) -> Hea
         ModelHealth(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
         for card in library.cards()
     )
-    return HealthView(status="ok", models=models, labels=library.label_faults(), workers=live.worker_states())
+    return HealthView(status="ok", models=models, labels=library.labels.faults(), workers=live.worker_states())
 
 
 @router.get("/-/settings.json", operation_id="settings")

@@ -3,6 +3,7 @@ worker.py, lane.py and computing.py wait and compute; commands/worker.py starts 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Header
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lexiscope.app.asgi.disconnect import cancel_on_disconnect
 from lexiscope.app.asgi.middleware import BodyLimit, CatchErrors, RequestLog
@@ -20,12 +21,18 @@ from lexiscope.app.metrics import MEDIA_TYPE, Metrics
 from lexiscope.app.settings import Settings
 from lexiscope.app.worker.errors import add_error_handlers, error_answer, error_response
 from lexiscope.app.worker.jobs import Job
-from lexiscope.app.worker.token import TokenCheck, knows_token
 from lexiscope.app.worker.worker import Waiter, Worker
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.live.wire.asks import ASKS
 from lexiscope.precompute.live.wire.fields import Ask
-from lexiscope.precompute.live.wire.protocol import EVENTS, OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER, Progress
+from lexiscope.precompute.live.wire.protocol import (
+    BEARER,
+    EVENTS,
+    OTHER_WEIGHTS,
+    VISITOR_HEADER,
+    WEIGHTS_HEADER,
+    Progress,
+)
 
 if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
@@ -33,6 +40,11 @@ if TYPE_CHECKING:
 NO_STORE = {"cache-control": "no-store"}
 PAUSE_SECONDS = 0.05  # least time between two reports
 HEARTBEAT_SECONDS = 5.0  # after so long without news the last report is sent again: sending shows who has left
+OPEN = "/health"  # for load balancers, without the token: the model, the device, and how busy the worker is
+REFUSAL = (
+    "this worker answers only those who send its token, as `Authorization: Bearer TOKEN`: give the server the same "
+    "LEXISCOPE_WORKER_TOKEN that the worker has"
+)
 
 
 def create_worker(
@@ -61,6 +73,35 @@ def worker_service(worker: Worker, settings: Settings) -> ASGIApp:
     wrapped: ASGIApp = BodyLimit(TokenCheck(app, token), settings.body_limit, settings.body_seconds)
     wrapped = CatchErrors(wrapped, error_response)
     return RequestLog(wrapped, metrics, settings.access_log)
+
+
+class TokenCheck:
+    """Answer 401 to requests without the token that a worker shares with its server, before their bodies are read; if
+    there is no token, let all pass."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app = app
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _path(scope) == OPEN or knows_token(Request(scope), self._token):
+            await self.app(scope, receive, send)
+            return
+        refusal = await error_response(Request(scope), 401, REFUSAL, {"www-authenticate": BEARER.strip()})
+        await refusal(scope, receive, send)
+
+
+def knows_token(request: Request, token: str) -> bool:
+    """Return True if the request carries the token, or none is needed. How long this takes does not tell how much of a
+    wrong token is right."""
+    sent = request.headers.get("authorization", "")
+    return not token or compare_digest(sent.encode(), (BEARER + token).encode())
+
+
+def _path(scope: Scope) -> str:
+    """Return the path within this worker, which Ray Serve puts below a path of its own."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 def the_worker(request: Request) -> Worker:

@@ -156,7 +156,7 @@ def _layer_table(title: str, axes: str, values: list[list[float]]) -> Table:
 
 def _cells(kind: str, of: KindView) -> Iterator[dict[str, Any]]:
     """Yield a row for each layer of A and layer of B."""
-    assigned, feature_assigned = _set(of["assignment"]), _set(of["feature_assignment"] or [])
+    assigned, feature_assigned = as_set(of["assignment"]), as_set(of["feature_assignment"] or [])
     for a, row in enumerate(of["similarity"]):
         for b, similarity in enumerate(row):
             yield {
@@ -171,5 +171,5 @@ def _cells(kind: str, of: KindView) -> Iterator[dict[str, Any]]:
             }
 
 
-def _set(assignment: list[LayerPair]) -> set[LayerPair]:
+def as_set(assignment: Sequence[Sequence[int]]) -> set[LayerPair]:
     return {(a, b) for a, b in assignment}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lexiscope.app.html.numbers import HEAT_STEPS
-from lexiscope.app.pages.comparison.layers import KindView, LayerPair
+from lexiscope.app.pages.comparison.layers import KindView, LayerPair, as_set
 
 LARGEST_TABLE = 400  # cells of a table: a larger map is drawn, without its numbers
 LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must be readable on white paper
@@ -84,7 +84,7 @@ def layer_maps(of: KindView) -> list[LayerMap]:
     was compared."""
     maps = [
         _map("similarity", of["similarity"], of["assignment"], of["chance"]),
-        LayerMap("best", of["best"], _pairs(of["assignment"]), 0.0, max(max(row) for row in of["best"])),
+        LayerMap("best", of["best"], as_set(of["assignment"]), 0.0, max(max(row) for row in of["best"])),
     ]
     if of["feature_space"] is not None and of["feature_assignment"] is not None:
         maps.append(_map("feature", of["feature_space"], of["feature_assignment"], of["feature_chance"]))
@@ -97,11 +97,7 @@ def _map(
     """Make a map. Its colours begin at the value that random vectors give, if it is known and some cell is above it."""
     cells = [value for row in values for value in row]
     low = min(cells) if chance is None or chance >= max(cells) else max(chance, min(cells))
-    return LayerMap(name, values, _pairs(assignment), low, max(cells), chance)
-
-
-def _pairs(assignment: Sequence[Sequence[int]]) -> set[LayerPair]:
-    return {(a, b) for a, b in assignment}
+    return LayerMap(name, values, as_set(assignment), low, max(cells), chance)
 
 
 @dataclass(frozen=True)

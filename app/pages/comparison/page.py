@@ -4,7 +4,7 @@ match."""
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
 from pydantic import AfterValidator, Field
@@ -14,8 +14,7 @@ from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.difference import Minus, public_minus
 from lexiscope.app.lists.matches import WordsOf
-from lexiscope.app.lists.shown_error import ShownError
-from lexiscope.app.lists.view import OMIT_NONE, PAGE_ONLY, View
+from lexiscope.app.lists.view import OMIT_NONE, PAGE_ONLY, ShownError, View
 from lexiscope.app.pages.comparison.layers import KindView, in_order_by_chance, kind_view, layer_tables
 from lexiscope.app.pages.comparison.maps import Figure as MapFigure
 from lexiscope.app.pages.comparison.maps import LayerMap, figure, layer_maps
@@ -28,7 +27,7 @@ from lexiscope.app.pages.comparison.sentence import (
 )
 from lexiscope.app.pages.comparison.stitching import run_table, stitching_table
 from lexiscope.app.pages.comparison.strongest import MatchedVectors, strongest_matches, strongest_table
-from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite
+from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite, VectorKind
 from lexiscope.app.urls import FIGURE_FORMATS, link
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound, ShardDamaged
 from lexiscope.precompute.index.comparison import Comparison
@@ -36,10 +35,6 @@ from lexiscope.precompute.index.comparison_record import ComparedModel
 from lexiscope.precompute.index.origin import origin, proper_name, public_source
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, plain_lines
 from lexiscope.precompute.rebuild_command import compare_command_for, rebuild_command
-
-VectorKind: TypeAlias = Literal[
-    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
-]  # fmt: skip
 
 
 class ComparisonAt(Address):
@@ -182,9 +177,9 @@ def _compared(site: TwoModelsSite, ask: ComparisonArguments) -> Comparison:
     """Find the comparison; raise Moved if the two models are compared the other way round."""
     a, b = site.model, site.other
     try:
-        found = site.library.comparison(a, b)
+        found = site.library.comparisons.find(a, b)
     except NotFound:
-        if any((card.a, card.b) == (b, a) for card in site.library.comparisons()):
+        if any((card.a, card.b) == (b, a) for card in site.library.comparisons.cards()):
             raise Moved(link("comparison", b, a, kind=ask.kind, text=ask.text)) from None
         raise
     if ask.kind is not None and ask.kind not in found.record.kinds:

@@ -1,7 +1,8 @@
 """Draw the charts of the paper's measurements. A colour stands for a lens, or for a way to invert the embedding; dashes
 stand for what chance gives, or for another way to draw samples."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any, Literal
 
 from lexiscope.app.formats.table import Column, Table
@@ -22,11 +23,11 @@ def ratio(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def of_lenses(part: SimilarityPart | CoveragePart, kind: str) -> Iterator[tuple[str, Any]]:
-    """Yield what was measured of a kind of vectors, by lens."""
-    for lens in LENSES:
+def measured(part: SimilarityPart | CoveragePart, kinds: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the lens, the kind of vectors and what was measured of them, lens by lens."""
+    for lens, kind in product(LENSES, kinds):
         if of := getattr(part.of_lens(lens), kind, None):
-            yield lens, of
+            yield lens, kind, of
 
 
 def samples(inverse: InversePart) -> Iterator[tuple[str, KeepK]]:
@@ -40,7 +41,7 @@ def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
     charts = []
     for compared, name in COMPARED.items():
         lines = []
-        for lens, of in of_lenses(similarity, compared):
+        for lens, _, of in measured(similarity, [compared]):
             colour, mark = LENSES[lens]
             lines.append(Line(lens, lens, of.matched, colour, mark))
             chance = f"{lens}, shuffled (smallest to largest of {similarity.shuffles})"
@@ -51,7 +52,7 @@ def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
                 LineChart(f"Mean Sim_{similarity.k}, {name}", "layer", range(len(lines[0].values)), lines, percent)
             )
     lines = []
-    for lens, of in of_lenses(similarity, "ff"):
+    for lens, _, of in measured(similarity, ["ff"]):
         colour, mark = LENSES[lens]
         lines.append(Line(lens, lens, of.common_15, colour, mark))
         lines.append(
@@ -95,7 +96,7 @@ def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
     charts = []
     for kind, name in COVERING.items():
         lines = []
-        for lens, of in of_lenses(coverage, kind):
+        for lens, _, of in measured(coverage, [kind]):
             colour, mark = LENSES[lens]
             for which, chance in ((target, ""), (f"{target}_random", ", random state")):
                 mean, sd = getattr(of, which), getattr(of, f"{which}_sd")
@@ -116,15 +117,14 @@ def numbers_beside(charts: Sequence[LineChart]) -> Table:
     k: float | None = None
     for chart in charts:
         if chart.logarithmic:
-            known = printed_number("keepk_k").value
-            k = known if known in chart.along else chart.along[-1]
+            printed = printed_number("keepk_k").value
+            k = printed if printed in chart.along else chart.along[-1]
         found = {"chart": chart.title}
         for line in chart.lines:
             values = [value for at, value in zip(chart.along, line.values, strict=True) if k in (None, at)]
-            measured = [value for value in values if value is not None]
-            if measured:
+            if known := [value for value in values if value is not None]:
                 name = line.name.partition(" (")[0]
-                found[name] = chart.text(sum(measured) / len(measured))
+                found[name] = chart.text(sum(known) / len(known))
                 lines[name] = None
         rows.append(found)
     caption = "Means over layers" if k is None else f"At k = {thousands(int(k))}"

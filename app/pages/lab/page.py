@@ -1,28 +1,33 @@
 """Show the paper's measurements of one model: similarity of lists, keep-k inverse, coverage."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from lexiscope.app.formats.table import Column, Table, constant, csv_order
 from lexiscope.app.html.line_chart import LineChart
-from lexiscope.app.library.labs import lab_of, lab_version
-from lexiscope.app.lists.difference import minus_of
-from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel
+from lexiscope.app.library.checks import for_visitors
+from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.lab.charts import (
     COVERING,
-    SAMPLES,
     TARGETS,
     coverage_charts,
     inverse_charts,
+    measured,
     numbers_beside,
+    samples,
     similarity_charts,
 )
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
 from lexiscope.app.urls import FIGURE_FORMATS
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.files import Stamp, stamp_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import LAB as FILE
 from lexiscope.precompute.index.lab_record import (
     CoveragePart,
     Coverages,
@@ -31,10 +36,10 @@ from lexiscope.precompute.index.lab_record import (
     Similarities,
     SimilarityPart,
 )
-from lexiscope.precompute.shape import LENSES
 
 Figure = Literal["similarity", "inverse", "coverage"]
 FIGURES: tuple[Figure, ...] = ("similarity", "inverse", "coverage")
+KEPT_RECORDS = 32  # in memory, as long as their files stay
 COMPARED = {"ff": "ff_key with ff_value", "vo": "w_v with w_o", "qk": "w_q with w_k"}
 KEEP_K = ("k", "transpose", "pseudo", "transpose_same", "pseudo_same")
 HEADINGS = {
@@ -99,12 +104,12 @@ class LabView(ViewOfModel):
         if figure == "similarity" and (similarity := self.similarity):
             return [
                 _by_layer(f"Sim_{similarity.k} of {COMPARED[kind]}, lens {lens}", figure, lens, kind, of)
-                for lens, kind, of in _measured(similarity, COMPARED)
+                for lens, kind, of in measured(similarity, COMPARED)
             ]
         if figure == "coverage" and (coverage := self.coverage):
             return [
                 _by_layer(f"R_{coverage.k} of {kind}, m = {coverage.m}, lens {lens}", figure, lens, kind, of)
-                for lens, kind, of in _measured(coverage, COVERING)
+                for lens, kind, of in measured(coverage, COVERING)
             ]
         return [*_keep_k(self.inverse)] if figure == "inverse" and self.inverse else []
 
@@ -113,37 +118,58 @@ def lab(site: ModelSite, at: LabAt, ask: LabArguments) -> LabView:  # noqa: ARG0
     """The paper's measurements of this model, as `lexiscope lab` made them: how similar lists are, how well the
     transpose inverts the embedding, how much of a state active vectors cover. With `.svg` it is a figure of charts."""
     index, figure = site.index, ask.figure
-    measured = lab_of(index)
-    record = measured.record or LabRecord.of(index.manifest)
+    found = _lab_of(index)
+    record = found.record or LabRecord.of(index.manifest)
     return LabView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
+        **of_index(index),
         figure=figure,
         similarity=record.similarity if figure in (None, "similarity") else None,
         inverse=record.inverse if figure in (None, "inverse") else None,
         coverage=record.coverage if figure in (None, "coverage") else None,
-        fault=measured.fault,
+        fault=found.fault,
         command=f"lexiscope lab {index.manifest.model}",
         runs=not index.stored.difference,
     )
 
 
+@dataclass(frozen=True)
+class _Lab:
+    """What `lexiscope lab` measured of the very weights of an index; without a record, `fault` says why there is none,
+    or is "" if nothing was measured."""
+
+    record: LabRecord | None = None
+    fault: str = ""
+
+
+def _version(index: Index) -> str:
+    """Return a text that changes whenever what was measured may be something else."""
+    return str(stamp_of(index.folder / FILE))
+
+
+def _lab_of(index: Index) -> _Lab:
+    try:
+        record = _read(index.folder, stamp_of(index.folder / FILE))
+    except LexiscopeError as error:
+        return _Lab(fault=for_visitors(error, index.folder.parent))
+    if record and not record.is_of(index.manifest):
+        model, measured, ours = index.manifest.model, record.weights_sha256[:12], index.manifest.weights_sha256[:12]
+        why = f"{model}/{FILE} was measured of other weights ({measured}) than this index is of ({ours})"
+        return _Lab(fault=f"{why}. `lexiscope lab {model}` measures anew.")
+    return _Lab(record)
+
+
+@lru_cache(KEPT_RECORDS)
+def _read(folder: Path, stamp: Stamp | None) -> LabRecord | None:
+    """Read the record again when the stamp of its file is another one."""
+    return LabRecord.load(folder) if stamp else None
+
+
 def _keep_k(inverse: InversePart) -> Iterator[Table]:
-    for sample in SAMPLES:
-        if of := getattr(inverse, sample):
-            names = [name for name in KEEP_K if getattr(of, name) is not None]
-            columns = (constant("figure", "inverse"), constant("kind", sample), *map(_number, names))
-            measured = zip(*(getattr(of, name) for name in names), strict=True)
-            rows = [dict(zip(names, row, strict=True)) for row in measured]
-            yield Table(f"keep-k cosine of {of.samples} {sample} samples", columns, rows)
-
-
-def _measured(measurement: SimilarityPart | CoveragePart, kinds: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
-    """Return what was measured of each lens and kind, if anything."""
-    for lens, kind in product(LENSES, kinds):
-        if of := getattr(measurement.of_lens(lens), kind, None):
-            yield lens, kind, of
+    for sample, of in samples(inverse):
+        names = [name for name in KEEP_K if getattr(of, name) is not None]
+        columns = (constant("figure", "inverse"), constant("kind", sample), *map(_number, names))
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*(getattr(of, name) for name in names), strict=True)]
+        yield Table(f"keep-k cosine of {of.samples} {sample} samples", columns, rows)
 
 
 def _by_layer(title: str, figure: str, lens: str, kind: str, of: Similarities | Coverages) -> Table:
@@ -167,5 +193,5 @@ def _number(name: str) -> Column:
 
 LAB = Page(
     name="lab", title="Lab", at=LabAt, arguments=LabArguments, view=LabView, make=lab, formats=FIGURE_FORMATS,
-    version=lambda site: lab_version(site.index),
+    version=lambda site: _version(site.index),
 )  # fmt: skip

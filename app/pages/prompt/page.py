@@ -8,15 +8,15 @@ from urllib.parse import quote
 from pydantic import Field, model_validator
 
 from lexiscope.app.formats.table import Table
-from lexiscope.app.lists.difference import check_can_run, minus_of
+from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
 from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS
-from lexiscope.app.lists.view import ViewOfModel
+from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
-from lexiscope.app.pages.prompt import changes, prediction
-from lexiscope.app.pages.prompt.changes import Change, change_of
+from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
+from lexiscope.app.pages.prompt.prediction import Change, change_of
 from lexiscope.app.urls import pack, unpack
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.live.wire.answers import (
@@ -122,7 +122,7 @@ class PromptView(ViewOfModel):
 
     def _rows(self) -> Iterator[Record]:
         yield from prediction.token_rows(self)
-        yield from changes.rows(self.changes)
+        yield from prediction.change_rows(self.changes)
         yield from prediction.rows(self)
 
 
@@ -141,9 +141,7 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptArguments) -> PromptView:
     goes by POST, as the field `text` of a form, and gets one with `z`."""
     fields = _run(site, ask, site.answers[0]) if site.answers else _form(site)
     return PromptView(
-        model=site.index.manifest.model,
-        build=site.index.manifest.build,
-        minus=minus_of(site.index),
+        **of_index(site.index),
         panel=",".join(ask.panel),
         convention=ask.convention,
         lens=ask.lens,

@@ -1,14 +1,44 @@
-"""Show what a run predicts, and the tokens it was made from, which the page has above all panels."""
+"""Show what the page of a run has above all panels: the tokens of the text, what is changed in the run, and what it
+predicts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.pages.prompt.panel import Record, listed
+from lexiscope.precompute.live.wire import grammar
 from lexiscope.precompute.live.wire.answers import Predicted
 
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
+
+
+class Change(TypedDict):
+    """A change of a run: a neuron's coefficient that is set, or a head that is switched off."""
+
+    layer: int
+    neuron: int | None
+    head: int | None
+    value: float
+    position: int | None  # None: at all positions
+
+
+def change_of(change: grammar.Change) -> Change:
+    if isinstance(change, grammar.HeadOff):
+        number: tuple[int | None, int | None, float] = (None, change.head, 0.0)
+    else:
+        number = (change.neuron, None, change.value)
+    neuron, head, value = number
+    return {"layer": change.layer, "neuron": neuron, "head": head, "value": value, "position": change.position}
+
+
+def change_rows(changes: Iterable[Change]) -> Iterator[Record]:
+    for change in changes:
+        where: Record = {"layer": change["layer"], "head": change["head"], "neuron": change["neuron"]}
+        where |= {"position": change["position"]}  # None: at all positions
+        yield {"panel": "changes", **where, "measure": "coefficient", "value": change["value"]}
 
 
 def measure(view: "PromptView") -> str:

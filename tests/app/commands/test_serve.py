@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from lexiscope.app.asgi.http_server import MOST_OPEN_FILES, browser_address, listen, raise_file_limit
 from lexiscope.app.commands import demo
 from lexiscope.app.commands.cli import main, make_parser
-from lexiscope.app.commands.http_server import MOST_OPEN_FILES, browser_address, listen, raise_file_limit
 from lexiscope.precompute.errors import ServeError
 from tests.support.processes import ROOT, RUN, get, serving
 from tests.support.site import GPT2, LLAMA

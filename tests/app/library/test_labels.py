@@ -198,7 +198,7 @@ def test_the_papers_lists_of_a_larger_model_are_no_faults(tmp_path: Path, index:
 
 def test_the_library_has_them(site_data: Path) -> None:
     library = Library(site_data, 0.0)
-    labels = library.labels(library.index(LLAMA))
+    labels = library.labels.of(library.index(LLAMA))
     assert titles(labels.of_neuron(1, 3)) == ["Kennels & stables"]
-    assert library.label_faults() == ()
-    assert library.labels_version()
+    assert library.labels.faults() == ()
+    assert library.labels.version()

@@ -76,7 +76,7 @@ def test_arguments_mean_the_same_here_and_there(
 
 
 def test_a_long_text_is_packed(with_weights: lexiscope.Model, live_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lexiscope.app.pages.prompt.page.LONG_TEXT", 10)
+    monkeypatch.setattr("lexiscope.app.pages.prompt.page.LONGEST_PLAIN_TEXT", 10)
     text = "the dög and the lion <&> "
     there = lexiscope.open(f"{live_url}/{GPT2}").run(text, panels=["evolution"])
     assert there.view.text == text
