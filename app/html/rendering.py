@@ -163,6 +163,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "numbers": numbers,
         "openapi": openapi_text,
         "page_of_label": page_of,
+        "pair_chips": tokens.pair_chips,
         "paper_lists": lists_of,
         "printed_number": printed_number,
         "ranges": ranges,

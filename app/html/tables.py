@@ -12,7 +12,7 @@ from markupsafe import Markup
 from lexiscope.app.formats.table import Column, Row, Table
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
-from lexiscope.app.html.tokens import chips
+from lexiscope.app.html.tokens import chips, pair_chips
 from lexiscope.app.lists.difference import change_text
 
 Macro = Callable[[Row, str], Any]
@@ -138,6 +138,8 @@ def _cell(
             return lambda row: f"{start}{chips((value(row),), model, lens)}"
         case "tokens":
             return lambda row: f"{start}{chips(value(row) or (), model, lens)}"
+        case "pairs":
+            return lambda row: start + " ".join(pair_chips(pair, model, lens) for pair in value(row) or ())
         case "number":
             return lambda row: start + _number(value(row), column.format)
         case _:
