@@ -25,8 +25,6 @@ PLACE_IN_LIST = (Column("end"), Column("rank", "number"), SCORE)
 FIRST_TOKENS = Column(
     "first", "tokens", heading="first tokens of its list", page_heading="its first tokens", count=FIRST_WORDS
 )
-    "first", "tokens", heading="first tokens of its list", page_heading="its first tokens", count=FIRST_WORDS
-)
 FIRST_PAIR = (
     Column(
         "first",
