@@ -41,7 +41,6 @@ class Column:
     page_heading: str = ""  # the heading on a page of the site, if it differs
     tip: str = ""  # the word of the glossary that explains the column on a page, or a sentence that does
     sort: str = ""  # the value of `sort` in an address that sorts by this column
-    digits: int = 3  # digits after the point, on a page
     css: str = ""  # the CSS class of the column's cells on a page
     format: str = ""  # Python's format of a number, on a page
     link: Callable[[Row], str] | None = None  # returns the link of an address, on a page

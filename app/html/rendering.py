@@ -183,6 +183,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "page_bibtex": citation.page_bibtex,
         "page_of_label": page_of,
         "PAPER_BIBTEX": citation.PAPER,
+        "pair_chips": tokens.pair_chips,
         "paper_lists": lists_of,
         "peak": numbers.peak,
         "PRESETS": PRESETS,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from lexiscope.app.formats.table import Column, Row, Table
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
-from lexiscope.app.html.tokens import chips
+from lexiscope.app.html.tokens import chips, pair_chips
 from lexiscope.app.lists.difference import change_text
 
 Macro = Callable[[Row, str], Any]
@@ -32,15 +32,16 @@ def html(
     row_id: str = "",
     marked: Container[Any] = (),
     heads: Mapping[str, Markup] | None = None,
+    sorter: Callable[[Column], Any] | None = None,
     cells: Mapping[str, Macro] | None = None,
     empty: str | Markup = "",
 ) -> Markup:
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
     A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
-    rows whose keys are `marked` get a dot. `heads` maps names of columns to what stands after their heading, and
-    `cells` maps them to macros that write a cell from a row and the column's name. A table without rows shows
-    `empty`."""
+    rows whose keys are `marked` get a dot. `heads` maps names of columns to what stands after their heading,
+    `sorter` is a macro that writes the heading of a column by which the table can be sorted, and `cells` maps names of
+    columns to macros that write a cell from a row and the column's name. A table without rows shows `empty`."""
     columns = table.columns_for("people")
     rows = list(table.rows)
     writers = [
@@ -50,7 +51,10 @@ def html(
     hidden = "" if isinstance(caption, Markup) else ' class="u"'
     written = [f'<table class="{css}">', f"<caption{hidden}>{escape_text(caption)}</caption>\n" if caption else ""]
     written.append("<thead><tr>")
-    written += [_head(column, rows, (heads or {}).get(column.name, "")) for column in columns]
+    written += [
+        str(sorter(column)) if sorter and column.sort else _head(column, rows, (heads or {}).get(column.name, ""))
+        for column in columns
+    ]
     written.append("</thead>\n<tbody>\n")
     key = table.key if row_id or marked else None
     for row in rows:
@@ -118,7 +122,10 @@ def _cell(
     start = f'<td class="{css}"{label}>' if css else f"<td{label}>"
     if column.kind == "ratio":
         written = (lambda row: macro(row, column.name)) if macro else lambda row: ratio(value(row))
-        return lambda row: f'<td class="n"{label} data-heat="{heat(value(row))}">{written(row)}'
+        blank = f'<td class="n"{label}>–'
+        return lambda row: (
+            blank if value(row) is None else f'<td class="n"{label} data-heat="{heat(value(row))}">{written(row)}'
+        )
     if macro:
         return lambda row: f"{start}{macro(row, column.name)}"
     match column.kind:
@@ -131,6 +138,8 @@ def _cell(
             return lambda row: f"{start}{chips((value(row),), model, lens)}"
         case "tokens":
             return lambda row: f"{start}{chips(value(row) or (), model, lens)}"
+        case "pairs":
+            return lambda row: start + " ".join(pair_chips(pair, model, lens) for pair in value(row) or ())
         case "number":
             return lambda row: start + _number(value(row), column.format)
         case _:

@@ -39,6 +39,11 @@ def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = 
     )
 
 
+def pair_chips(pair: TokenPair, model: str, lens: str = "dot") -> Markup:
+    first, second = chip(pair["from"], model, lens), chip(pair["to"], model, lens)
+    return Markup(f'<span class="pair">{first}<b>→</b>{second}</span>')
+
+
 def chip_text(token: Token) -> Markup:
     """Write the inside of a chip, for headings and for links that lead elsewhere."""
     return _chip_text(token["token"])

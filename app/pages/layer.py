@@ -49,14 +49,14 @@ LAYER_COLUMNS = (
     Column("key", "tokens", count=ROW_TOKENS, page_heading="key reads", tip="ff_key"),
     Column("value", "tokens", count=ROW_TOKENS, page_heading="value writes", tip="ff_value"),
     Column("value_bottom", "tokens", count=ROW_TOKENS, audience="programs"),
-    Column("norm", "number", digits=2, tip="norm", sort="norm"),
+    Column("norm", "number", format=".2f", tip="norm", sort="norm"),
     Column("coherence", "ratio", tip="coherence", sort="coherence"),
     Column("similarity", "number", tip="similarity", sort="similarity"),
     Column("similarity_bottom", "number", heading="with bottom", tip="similarity"),
 )
 CHANGE_COLUMNS = (
-    Column("change", "number", page_heading="value changed", tip="change", sort="change"),
-    Column("change_key", "number", heading="of the key", page_heading="key changed", tip="change"),
+    Column("change", "change", page_heading="value changed", tip="change", sort="change"),
+    Column("change_key", "change", heading="of the key", page_heading="key changed", tip="change"),
 )  # the last columns, only of a difference
 
 
@@ -144,13 +144,21 @@ class LayerView(ViewOfModel):
             Table("", columns, self.rows, "programs"),
         ]
 
-    def columns(self, stored: Stored) -> tuple[Column, ...]:
-        """Return the columns of the page for people: those for which the index has something."""
+    def neuron_table(self, stored: Stored) -> Table:
+        """Make the table of the page, with the columns for which the index has something."""
         needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
         left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
         left_out |= set() if stored.similarity else {"similarity", "similarity_bottom"}
-        columns = (*LAYER_COLUMNS, *(CHANGE_COLUMNS if stored.difference else ()))
-        return tuple(column for column in columns if column.name not in left_out and column.audience != "programs")
+
+        def link_to(row: NeuronRow) -> str:
+            return link("neuron", self.model, self.layer, row["neuron"], lens=self.lens)
+
+        neuron, *others = LAYER_COLUMNS
+        if stored.difference:
+            others = [replace(column, format=".3g") if column.name == "norm" else column for column in others]
+            others += CHANGE_COLUMNS
+        columns = (replace(neuron, kind="address", link=link_to), *others)
+        return Table("", tuple(column for column in columns if column.name not in left_out), self.rows)
 
     @staticmethod
     def shows_bottom(row: NeuronRow) -> bool:

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
-from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD_COLUMNS, VECTOR_COLUMNS
+from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD, HEAD_COLUMNS, VECTOR_COLUMNS, WHERE
 from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, page_slice
 from lexiscope.app.lists.find_tokens import token_search
@@ -51,6 +51,8 @@ GROUPS = 20  # groups of tokens like the search
 FIRST_LABELS = 20
 FIRST_PAIRS = 20  # pairs beside the matches of all kinds
 LONGEST = 200  # characters of a search
+
+FROM, TO = Column("from", "token", heading="reads or query"), Column("to", "token", heading="writes or key")
 
 _WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
 _ID = re.compile(r"#(\d{1,9})", re.ASCII)
@@ -182,14 +184,23 @@ class SearchView(ViewOfModel):
         surfaces = {word.surface for word in meant}
         return meant + [group for group in self.tokens if group.surface not in surfaces]
 
+    def match_table(self) -> Table:
+        """Make the page's table of parameters that list every word."""
+        where, found = replace(WHERE, kind="address"), Column("tokens", heading="found, with ranks")
+        return Table("", (where, Column("list"), FIRST_TOKENS, found), self.matches)
+
+    def pair_table(self) -> Table:
+        """Make the page's table of heads that pair the words."""
+        columns = (
+            HEAD, Column("matrix"), FROM, TO, Column("end"), Column("rank", "number"), Column("score", "number"),
+            FIRST_PAIR_COLUMNS[0],
+        )  # fmt: skip
+        return Table("", columns, self.pairs or ())
+
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "q": defused(self.q), "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        first, second = (
-            Column("from", "token", heading="reads or query"),
-            Column("to", "token", heading="writes or key"),
-        )
         by_word = [column for at in range(len(self.words)) for column in _of_word(at)]
         groups = (
             Column("match", get=lambda group: group.match),
@@ -202,11 +213,11 @@ class SearchView(ViewOfModel):
             Column("tokens", "tokens", audience="people"), FIRST_TOKENS,
         )  # fmt: skip
         pairs = (
-            *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"), first, second,
+            *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"), FROM, TO,
             Column("end"), Column("preset"), Column("rank", "number"), SCORE, *FIRST_PAIR_COLUMNS,
         )  # fmt: skip
         order: tuple[Column | str, ...] = (
-            "kind", "layer", "index", "head", "subhead", "end", *by_word, "preset", "rank", first, second, "score",
+            "kind", "layer", "index", "head", "subhead", "end", *by_word, "preset", "rank", FROM, TO, "score",
             FIRST_TOKENS, *FIRST_PAIR_COLUMNS, "direction",
         )  # fmt: skip
         tables = [csv_order(*order), Table(f"{self.model}, tokens like {self.q}", groups, self.token_groups, "people")]

@@ -10,15 +10,18 @@ from typing_extensions import TypedDict
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
 from lexiscope.app.formats.stored_tables import (
     FIRST_TOKENS,
+    HEAD,
     HEAD_COLUMNS,
     PLACE_IN_LIST,
     VECTOR_COLUMNS,
+    WHERE,
 )
 from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
 from lexiscope.app.lists.checks import count_pages, page_slice
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.lists.hubs import split_nearest
+from lexiscope.app.lists.pair_lists import COLUMNS
 from lexiscope.app.lists.vectors import NOT_STORED
 from lexiscope.app.lists.view import (
     InHead,
@@ -95,6 +98,10 @@ class RoleList:
     total: int
     places: list[Listing]
 
+    def table(self) -> Table:
+        """Make the page's table of the list."""
+        return Table("", (Column("rank", tip="rank"), WHERE, FIRST_TOKENS, SCORE), self.places)
+
 
 class PairListing(TypedDict):
     """A head pair that holds a token; `other` is the token at the other side. A pair of the token with itself is
@@ -137,6 +144,15 @@ class TokenView(ViewOfModel):
     def largest_score(self) -> float:
         """Return the largest absolute score of all listings."""
         return max((abs(listing["score"]) for role in self.roles for listing in role.places), default=0.0)
+
+    def pair_table(self, matrix: str) -> Table:
+        """Make the page's table of the pairs of one matrix that hold the token."""
+        first, second = COLUMNS[matrix]
+        columns = (
+            HEAD, Column("from", "token", heading=f"{first} →"), Column("to", "token", heading=second), Column("end"),
+            Column("rank", "number", tip="rank"), Column("score", "number", tip="score"), FIRST_PAIR_COLUMNS[0],
+        )  # fmt: skip
+        return Table("", columns, [pair for pair in self.pairs or () if pair["matrix"] == matrix])
 
     def about(self) -> dict[str, Any]:
         token = {"token": self.token["token"], "token_id": self.token["id"]}

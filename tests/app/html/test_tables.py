@@ -52,7 +52,7 @@ def test_pairs_and_groups_of_pairs() -> None:
     ("number", -0.5, '<td class="n">−0.500'),
     ("number", None, '<td class="n">–'),
     ("ratio", 0.5, '<td class="n" data-heat="4">.50'),
-    ("ratio", None, '<td class="n" data-heat="0">–'),
+    ("ratio", None, '<td class="n">–'),
     ("change", 0.0, '<td class="n">unchanged'),
     ("tokens", None, "<td>"),
     ("address", 7, '<th scope="row" class="n">7'),
