@@ -114,7 +114,7 @@ def test_a_rebuild_of_some_layers_keeps_the_parts_of_others(source: Path, built:
 def test_an_older_version_of_a_part_is_read(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index from before a number was added to `stats` has its other numbers, and travels; the new one is added."""
     newer = layout.PARTS["stats"].version + 1  # type: ignore[operator]
-    monkeypatch.setitem(layout.PARTS, "stats", replace(layout.PARTS["stats"], version=newer))  # type: ignore[arg-type]
+    monkeypatch.setitem(layout.PARTS, "stats", replace(layout.PARTS["stats"], version=newer))
     monkeypatch.setitem(layout.PER_KIND_OF_STATS, newer, {"{kind}.peak": ("float32", "n")})
     index = Index.open(built)
     assert index.moments(1, "w_q", 0, "dot")
