@@ -142,10 +142,11 @@ def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsRea
     """Return the ask for a worker, if the pairs are to be read in another way; NotFound for a difference."""
     if not ask.reading:
         return []
+    length = _length(site, ask)
     stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # raises NotFound or NotStored
     check_can_run(site.index)
     asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
-    return [PairsReadingAsk.model_validate({**asked, "n": min(_length(site, ask), MOST_PAIRS_READ_AGAIN)})]
+    return [PairsReadingAsk.model_validate({**asked, "n": min(length, MOST_PAIRS_READ_AGAIN)})]
 
 
 def _length(site: ModelSite, ask: PairsArguments) -> int:

@@ -353,6 +353,7 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
     """Return the asks for a worker, if the vectors are to be read in another way; NotFound for a difference."""
     if not ask.reading:
         return []
+    length = _length(site, ask)
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
     check_can_run(site.index)
@@ -360,17 +361,18 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
         "layer": at.layer,
         "reading": ask.reading,
         "lens": ask.lens,
-        "k": min(_length(site, ask), MOST_TOKENS_READ_AGAIN),
+        "k": min(length, MOST_TOKENS_READ_AGAIN),
     }
     return [ReadingAsk.model_validate({**common, "kind": kind, "index": row}) for kind, row in vectors.values()]
 
 
 def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
     """Return the lists of each vector by its name, and all stored ids, (V, E, K)."""
+    length = _length(site, ask)
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
     shard = site.index.shard(at.layer)
-    lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, _length(site, ask))
+    lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, length)
     return dict(zip(vectors, lists, strict=True)), ids
 
 
