@@ -34,8 +34,8 @@ MOST_PAIRS_READ_AGAIN = 1000  # pairs that a worker may read in another way
 
 class PairsAt(Address):
     pattern = "head/{layer:number}/{head:number}/{matrix:matrix}"
-    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
-    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+    layer: Annotated[int, Field(ge=0, description="A layer, from 0", examples=[29])]
+    head: Annotated[int, Field(ge=0, description="A head of the layer, from 0", examples=[2])]
     matrix: Annotated[Literal["vo", "qk"], Field(description="W_V W_O, or W_Q W_Kᵀ", examples=["vo"])]
 
 

@@ -53,7 +53,7 @@ class VectorArguments(LensArguments):
 
 
 class ParameterAt(Address):
-    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
+    layer: Annotated[int, Field(ge=0, description="A layer, from 0", examples=[29])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         """Return the kind and row of each stored vector of the parameter, by its name on the page; NotFound or
@@ -63,7 +63,7 @@ class ParameterAt(Address):
 
 class NeuronAt(ParameterAt):
     pattern = "ff/{layer:number}/{neuron:number}"
-    neuron: Annotated[int, Field(description="A neuron of the layer, from 0", examples=[432])]
+    neuron: Annotated[int, Field(ge=0, description="A neuron of the layer, from 0", examples=[432])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         of_model = {name: f"ff_{name}" for name in ("key", "up", "value") if f"ff_{name}" in index.shape.kinds}
@@ -74,7 +74,7 @@ class NeuronAt(ParameterAt):
 
 
 class OfHeadAt(ParameterAt):
-    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+    head: Annotated[int, Field(ge=0, description="A head of the layer, from 0", examples=[2])]
 
     def rows(self, index: Index, kinds: Mapping[str, str], what: str, number: int) -> dict[str, tuple[str, int]]:
         """Return the kind and row of each vector of a subhead or direction of the head."""
@@ -88,7 +88,7 @@ class OfHeadAt(ParameterAt):
 
 class SubheadAt(OfHeadAt):
     pattern = "head/{layer:number}/{head:number}/sub/{subhead:number}"
-    subhead: Annotated[int, Field(description="A subhead of the head, from 0", examples=[3])]
+    subhead: Annotated[int, Field(ge=0, description="A subhead of the head, from 0", examples=[3])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         return self.rows(index, SUBHEAD_KINDS, "subhead", self.subhead)
@@ -96,7 +96,7 @@ class SubheadAt(OfHeadAt):
 
 class DirectionAt(OfHeadAt):
     pattern = "head/{layer:number}/{head:number}/svd/{direction:number}"
-    direction: Annotated[int, Field(description="A singular direction of the head, from 0", examples=[0])]
+    direction: Annotated[int, Field(ge=0, description="A singular direction of the head, from 0", examples=[0])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         return self.rows(index, SIDE_KINDS, "direction", self.direction)
