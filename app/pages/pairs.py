@@ -25,6 +25,7 @@ from lexiscope.app.lists.view import (
     of_index,
 )
 from lexiscope.app.pages.page import Address, AnyPreset, AnyReading, LensArguments, ModelSite, Page, entries_shown
+from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
@@ -140,6 +141,8 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
 
 def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsReadingAsk]:
     """Return the ask for a worker, if the pairs are to be read in another way; NotFound for a difference."""
+    if not ask.reading and site.format == "events":
+        raise BadRequest("there is nothing to wait for: give a reading, such as reading=norm")
     if not ask.reading:
         return []
     length = _length(site, ask)

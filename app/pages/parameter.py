@@ -264,8 +264,9 @@ class DirectionView(ParameterView):
 
 def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
-    index, shard = site.index, site.index.shard(at.layer)
+    index = site.index
     lists, all_ids = _lists(site, at, ask)
+    shard = index.shard(at.layer)
     ids = dict(zip(lists, all_ids, strict=True))  # (E, K) each
     agreed = None
     if index.stored.similarity and not (lists["key"].unchanged or lists["value"].unchanged):
@@ -295,8 +296,9 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
 
 def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView:
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
-    index, shard = site.index, site.index.shard(at.layer)
+    index = site.index
     lists, all_ids = _lists(site, at, ask)
+    shard = index.shard(at.layer)
     ids = {SUBHEAD_KINDS[name]: of_vector for name, of_vector in zip(lists, all_ids, strict=True)}  # (E, K) each
 
     def agreed(matrix: str) -> Agreement | None:
@@ -326,8 +328,9 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
 
     W_V W_O is the sum of σ_j in_jᵀ out_j, and W_Q W_Kᵀ of σ_j query_jᵀ key_j. The directions of the two are numbered
     alike, and have nothing else in common."""
-    index, shard = site.index, site.index.shard(at.layer)
+    index = site.index
     lists, _ = _lists(site, at, ask)
+    shard = index.shard(at.layer)
     values = {matrix: shard.heads.all_singular(matrix)[at.head] for matrix in index.stored.directions}
 
     def of_matrix(matrix: str, *sides: str) -> Any:
