@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from lexiscope.app.lists.view import ScoredToken, Token, TokenPair, View
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 
 READ_TO_SKIP_HUBS = 40  # tokens of a list that are read to find the first few that are no hubs
