@@ -6,7 +6,7 @@ FORMAT = ".{format}"  # ends the path of a page's data
 
 
 def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return each page once, described by the route of its data, with its formats; return other addresses as they
+    """Return each page once, described by the route of its data, with its formats; after them other addresses, as they
     are."""
     pages: dict[str, dict[str, Any]] = {}
     for path, methods in document["paths"].items():
@@ -17,7 +17,7 @@ def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
             entry["formats"] = next(p["schema"]["enum"] for p in parameters if p["name"] == "format")
             others = [parameter for parameter in parameters if parameter["name"] != "format"]
             entry["operation"] = {**methods["get"], "parameters": others}
-    return list(pages.values())
+    return sorted(pages.values(), key=lambda page: not page["formats"])
 
 
 def type_name(schema: dict[str, Any]) -> str:

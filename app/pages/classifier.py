@@ -35,7 +35,7 @@ class ClassifierVectorAt(Address):
         Literal["classifier", "dense"],
         Field(description="The vectors of the labels, or of the step before them", examples=["classifier"]),
     ]
-    index_of_kind: Annotated[int, Field(description="A vector of that kind, from 0", examples=[1])]
+    index_of_kind: Annotated[int, Field(ge=0, description="A vector of that kind, from 0", examples=[1])]
 
 
 class ClassifierArguments(LensArguments):

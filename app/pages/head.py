@@ -77,8 +77,8 @@ READS: Any = Field(description=f"The mean coherence of the {BEST} that read best
 
 class HeadAt(Address):
     pattern = "head/{layer:number}/{head:number}"
-    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
-    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+    layer: Annotated[int, Field(ge=0, description="A layer, from 0", examples=[29])]
+    head: Annotated[int, Field(ge=0, description="A head of the layer, from 0", examples=[2])]
 
 
 class HeadArguments(LensArguments):

@@ -62,7 +62,7 @@ CHANGE_COLUMNS = (
 
 class LayerAt(Address):
     pattern = "layer/{layer:number}"
-    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
+    layer: Annotated[int, Field(ge=0, description="A layer, from 0", examples=[29])]
 
 
 class LayerArguments(LensArguments):

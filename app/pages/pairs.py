@@ -25,6 +25,7 @@ from lexiscope.app.lists.view import (
     of_index,
 )
 from lexiscope.app.pages.page import Address, AnyPreset, AnyReading, LensArguments, ModelSite, Page, entries_shown
+from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
@@ -34,8 +35,8 @@ MOST_PAIRS_READ_AGAIN = 1000  # pairs that a worker may read in another way
 
 class PairsAt(Address):
     pattern = "head/{layer:number}/{head:number}/{matrix:matrix}"
-    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
-    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+    layer: Annotated[int, Field(ge=0, description="A layer, from 0", examples=[29])]
+    head: Annotated[int, Field(ge=0, description="A head of the layer, from 0", examples=[2])]
     matrix: Annotated[Literal["vo", "qk"], Field(description="W_V W_O, or W_Q W_Kᵀ", examples=["vo"])]
 
 
@@ -140,12 +141,15 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
 
 def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsReadingAsk]:
     """Return the ask for a worker, if the pairs are to be read in another way; NotFound for a difference."""
+    if not ask.reading and site.format == "events":
+        raise BadRequest("there is nothing to wait for: give a reading, such as reading=norm")
     if not ask.reading:
         return []
+    length = _length(site, ask)
     stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # raises NotFound or NotStored
     check_can_run(site.index)
     asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
-    return [PairsReadingAsk.model_validate({**asked, "n": min(_length(site, ask), MOST_PAIRS_READ_AGAIN)})]
+    return [PairsReadingAsk.model_validate({**asked, "n": min(length, MOST_PAIRS_READ_AGAIN)})]
 
 
 def _length(site: ModelSite, ask: PairsArguments) -> int:

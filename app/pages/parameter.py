@@ -53,7 +53,7 @@ class VectorArguments(LensArguments):
 
 
 class ParameterAt(Address):
-    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
+    layer: Annotated[int, Field(ge=0, description="A layer, from 0", examples=[29])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         """Return the kind and row of each stored vector of the parameter, by its name on the page; NotFound or
@@ -63,7 +63,7 @@ class ParameterAt(Address):
 
 class NeuronAt(ParameterAt):
     pattern = "ff/{layer:number}/{neuron:number}"
-    neuron: Annotated[int, Field(description="A neuron of the layer, from 0", examples=[432])]
+    neuron: Annotated[int, Field(ge=0, description="A neuron of the layer, from 0", examples=[432])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         of_model = {name: f"ff_{name}" for name in ("key", "up", "value") if f"ff_{name}" in index.shape.kinds}
@@ -74,7 +74,7 @@ class NeuronAt(ParameterAt):
 
 
 class OfHeadAt(ParameterAt):
-    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+    head: Annotated[int, Field(ge=0, description="A head of the layer, from 0", examples=[2])]
 
     def rows(self, index: Index, kinds: Mapping[str, str], what: str, number: int) -> dict[str, tuple[str, int]]:
         """Return the kind and row of each vector of a subhead or direction of the head."""
@@ -88,7 +88,7 @@ class OfHeadAt(ParameterAt):
 
 class SubheadAt(OfHeadAt):
     pattern = "head/{layer:number}/{head:number}/sub/{subhead:number}"
-    subhead: Annotated[int, Field(description="A subhead of the head, from 0", examples=[3])]
+    subhead: Annotated[int, Field(ge=0, description="A subhead of the head, from 0", examples=[3])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         return self.rows(index, SUBHEAD_KINDS, "subhead", self.subhead)
@@ -96,7 +96,7 @@ class SubheadAt(OfHeadAt):
 
 class DirectionAt(OfHeadAt):
     pattern = "head/{layer:number}/{head:number}/svd/{direction:number}"
-    direction: Annotated[int, Field(description="A singular direction of the head, from 0", examples=[0])]
+    direction: Annotated[int, Field(ge=0, description="A singular direction of the head, from 0", examples=[0])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
         return self.rows(index, SIDE_KINDS, "direction", self.direction)
@@ -264,8 +264,9 @@ class DirectionView(ParameterView):
 
 def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
-    index, shard = site.index, site.index.shard(at.layer)
+    index = site.index
     lists, all_ids = _lists(site, at, ask)
+    shard = index.shard(at.layer)
     ids = dict(zip(lists, all_ids, strict=True))  # (E, K) each
     agreed = None
     if index.stored.similarity and not (lists["key"].unchanged or lists["value"].unchanged):
@@ -295,8 +296,9 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
 
 def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView:
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
-    index, shard = site.index, site.index.shard(at.layer)
+    index = site.index
     lists, all_ids = _lists(site, at, ask)
+    shard = index.shard(at.layer)
     ids = {SUBHEAD_KINDS[name]: of_vector for name, of_vector in zip(lists, all_ids, strict=True)}  # (E, K) each
 
     def agreed(matrix: str) -> Agreement | None:
@@ -326,8 +328,9 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
 
     W_V W_O is the sum of σ_j in_jᵀ out_j, and W_Q W_Kᵀ of σ_j query_jᵀ key_j. The directions of the two are numbered
     alike, and have nothing else in common."""
-    index, shard = site.index, site.index.shard(at.layer)
+    index = site.index
     lists, _ = _lists(site, at, ask)
+    shard = index.shard(at.layer)
     values = {matrix: shard.heads.all_singular(matrix)[at.head] for matrix in index.stored.directions}
 
     def of_matrix(matrix: str, *sides: str) -> Any:
@@ -353,6 +356,7 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
     """Return the asks for a worker, if the vectors are to be read in another way; NotFound for a difference."""
     if not ask.reading:
         return []
+    length = _length(site, ask)
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
     check_can_run(site.index)
@@ -360,17 +364,18 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
         "layer": at.layer,
         "reading": ask.reading,
         "lens": ask.lens,
-        "k": min(_length(site, ask), MOST_TOKENS_READ_AGAIN),
+        "k": min(length, MOST_TOKENS_READ_AGAIN),
     }
     return [ReadingAsk.model_validate({**common, "kind": kind, "index": row}) for kind, row in vectors.values()]
 
 
 def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
     """Return the lists of each vector by its name, and all stored ids, (V, E, K)."""
+    length = _length(site, ask)
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
     shard = site.index.shard(at.layer)
-    lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, _length(site, ask))
+    lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, length)
     return dict(zip(vectors, lists, strict=True)), ids
 
 

@@ -63,7 +63,7 @@ FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # on a page of all kinds: listings of each
 
 class TokenAt(Address):
     pattern = "token/{token:number}"
-    token: Annotated[int, Field(description="A token's id", examples=[2767])]
+    token: Annotated[int, Field(ge=0, description="A token's id", examples=[2767])]
 
 
 class TokenArguments(LensArguments):

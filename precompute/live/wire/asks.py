@@ -3,7 +3,7 @@ the ask itself, with what only the server knows."""
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire import answers, grammar
@@ -51,10 +51,10 @@ def _named(argument: str, known: tuple[str, ...], usual: str) -> Any:
     return parse
 
 
-def _zero_or_one(text: str) -> str:
-    if text not in ("0", "1"):
-        raise BadRequest(f"heads = {text[:100]!r}: write 1 for all heads, or 0 for none")
-    return text
+def _zero_or_one(value: Any) -> Any:
+    if isinstance(value, str) and value not in ("0", "1"):
+        raise BadRequest(f"heads = {value[:100]!r}: write 1 for all heads, or 0 for none")
+    return value
 
 
 # Seed words
@@ -76,7 +76,7 @@ class SeedsArguments(AskArguments[answers.SeedsAnswer]):
         examples=[["ff_value"]],
     )
     k: int = Field(SEED_RESULTS, ge=1, le=1000, description="How many vectors")
-    heads: Annotated[int, typed(_zero_or_one, int)[0]] = Field(
+    heads: Annotated[int, BeforeValidator(_zero_or_one)] = Field(
         0, ge=0, le=1, description="1: also what every head would do with the average"
     )
     lens: Lens = Field("dot", description=LENS_OF_SCORES)

@@ -35,6 +35,8 @@ def test_every_address_of_the_document_is_on_the_page(client: "TestClient") -> N
     document = client.get("/openapi.json").json()
     pages = endpoints(document)
     assert len({page["path"] for page in pages}) == len(pages)
+    are_pages = [bool(page["formats"]) for page in pages]
+    assert are_pages == sorted(are_pages, reverse=True)  # what a reader looks for comes first
     home = next(page for page in pages if page["path"] == "/")
     assert set(home["formats"]) == {"json", "csv", "md", "tex"}
     html = client.get("/docs").text

@@ -44,6 +44,14 @@ BAD = [
     (f"/{GPT2}/ff/1/5?k=-1", 422, "k = '-1'"),
     (f"/{GPT2}/ff/1/5?k=1000000", 422, f"k goes from 1 to {K}"),
     (f"/{GPT2}/head/1/0/vo?k=1000000", 422, f"k goes from 1 to {PAIRS}"),
+    # Two mistakes at once: the length of lists is looked at first, on every page that has lists
+    (f"/{GPT2}/ff/1/999?k=1000000", 422, f"k goes from 1 to {K}"),
+    (f"/{GPT2}/ff/99/1?k=1000000", 422, f"k goes from 1 to {K}"),
+    (f"/{GPT2}/ff/0/1?k=1000000", 422, f"k goes from 1 to {K}"),  # layer 0 is not built
+    (f"/{GPT2}/head/1/0/sub/8?k=1000000", 422, f"k goes from 1 to {K}"),
+    (f"/{GPT2}/head/1/0/svd/8?k=1000000", 422, f"k goes from 1 to {K}"),
+    (f"/{GPT2}/head/1/4/vo?k=1000000", 422, f"k goes from 1 to {PAIRS}"),
+    (f"/{GPT2}/head/1/4/vo?k=1000000&reading=norm", 422, f"k goes from 1 to {PAIRS}"),
     (f"/{GPT2}/ff/1/5?k={'9' * 5000}", 422, "k = '999"),
     (f"/{GPT2}/ff/1/5?k=NaN", 422, "k = 'NaN'"),
     (f"/{GPT2}/ff/1/5?lens=round", 422, "'dot' or 'cosine'"),

@@ -73,6 +73,14 @@ def test_everything_is_described(document: dict[str, Any]) -> None:
             for parameter in operation.get("parameters", ()):
                 assert parameter["description"], (path, parameter)
                 assert parameter["in"] == "query" or parameter["schema"]["examples"], (path, parameter)
+                if parameter["schema"].get("type") == "integer":
+                    assert parameter["schema"]["minimum"] in (0, 1), (path, parameter)
+
+
+def test_whether_heads_are_asked_for_is_a_number(document: dict[str, Any]) -> None:
+    asked = {parameter["name"]: parameter for parameter in document["paths"]["/{model}/seeds"]["get"]["parameters"]}
+    schema = asked["heads"]["schema"]
+    assert (schema["type"], schema["minimum"], schema["maximum"], schema["default"]) == ("integer", 0, 1, 0)
 
 
 def test_every_page_has_links_to_try(client: TestClient, document: dict[str, Any], tmp_path: Path) -> None:

@@ -72,5 +72,5 @@ def test_tables_of_another_reading_hold_it_beside_the_stored_lists(live: TestCli
 
 def test_events_of_a_head_need_a_reading(live: TestClient) -> None:
     answer = live.get(f"/{GPT2}/head/2/1/vo.events")
-    assert (answer.status_code, "nothing to wait for" in answer.text) == (422, True)
+    assert (answer.status_code, "give a reading, such as reading=norm" in answer.text) == (422, True)
     assert live.get(f"/{GPT2}/head/2/9/vo.events?reading=norm").status_code == 404
