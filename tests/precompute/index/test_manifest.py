@@ -256,7 +256,7 @@ def test_a_manifest_of_an_older_format_names_the_command_that_rebuilds(
         Manifest.load(tmp_path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(0, len(FULL.to_json()) - 1), byte=st.integers(0, 255))
 def test_any_changed_byte_is_refused_or_harmless(tmp_path: Path, position: int, byte: int) -> None:
     content = bytearray(FULL.to_json())

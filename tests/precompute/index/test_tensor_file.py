@@ -46,7 +46,7 @@ ARRAYS = st.dictionaries(
     st.sampled_from(list(DTYPES)).flatmap(lambda dtype: hnp.arrays(dtype, SHAPES)),
     max_size=5,
 )
-ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def same(left: NDArray[Any], right: NDArray[Any]) -> bool:

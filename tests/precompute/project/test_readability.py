@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -22,7 +22,6 @@ def embedding(W: Array) -> Embedding:
     return Embedding.of(torch.from_numpy(W), torch.device("cpu"))
 
 
-@settings(max_examples=60)
 @given(
     kind=st.sampled_from(["random", "offset", "heavy tail", "zero rows", "equal halves", "all equal", "integers"]),
     d_vocab=st.integers(1, 60),

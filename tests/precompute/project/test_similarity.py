@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.project.similarity import jaccard, partners, similarities
@@ -17,7 +17,6 @@ def naive(a: list[int], b: list[int]) -> float:
     return len({*a} & {*b}) / len({*a} | {*b})
 
 
-@settings(max_examples=60)
 @given(n=st.integers(1, 5), k=st.integers(1, 150), more=st.integers(0, 100), seed=st.integers(0, 1000))
 def test_similarity_is_the_jaccard_index(n: int, k: int, more: int, seed: int) -> None:
     random = np.random.default_rng(seed)

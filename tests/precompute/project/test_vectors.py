@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -59,7 +59,6 @@ def same(lists: Lists, E: Array, V: Array, k: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(
     kind=st.sampled_from(KINDS),
     d_vocab=st.integers(1, 3 * GROUP),
@@ -114,7 +113,6 @@ def test_a_device_proposes_and_where_that_proves_nothing_the_cpu_decides(kind: s
 
 
 @given(kind=st.sampled_from(KINDS), d_vocab=st.integers(1, 150), d_model=st.integers(1, 300), seed=st.integers(0, 1000))
-@settings(max_examples=60)
 @example("huge outlier", 100, 64, 0)
 @example("offset", 100, 2000, 0)
 def test_scores_of_the_product_err_less_than_is_claimed(kind: str, d_vocab: int, d_model: int, seed: int) -> None:

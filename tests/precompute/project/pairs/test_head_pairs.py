@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.errors import BadWeights
@@ -28,7 +28,6 @@ def check(head: Head, n: int, exhaustive: bool = False) -> None:
             same(found[preset], true[preset])
 
 
-@settings(max_examples=80)
 @given(
     kind=st.sampled_from(KINDS),
     d_vocab=st.integers(1, 200),

@@ -1,7 +1,7 @@
 """What a scan passes over without a look holds nothing that is looked for."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.project.pairs.coordinates import as_columns, as_rows, balance
@@ -12,7 +12,6 @@ from tests.precompute.project.heads import Head
 from tests.precompute.project.vocabularies import KINDS
 
 
-@settings(max_examples=50)
 @given(
     kind=st.sampled_from(KINDS),
     d_vocab=st.integers(1, 1200),
