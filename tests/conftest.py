@@ -1,5 +1,5 @@
 """What all tests share: two small indexes and the site over them, built once; no waiting for the disk;
-hypothesis takes the same 25 examples in every run, without a time limit, because the first call of a kernel compiles it.
+hypothesis takes the same 25 examples in every run, without a time limit: the first call of a kernel compiles it.
 """
 
 import os

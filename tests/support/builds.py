@@ -155,12 +155,7 @@ def command(
 
 
 def _run(
-    log: Path,
-    words: list[str],
-    limit: int | None,
-    fatal: bool,
-    environment: Mapping[str, str],
-    pause_at: str | None,
+    log: Path, words: list[str], limit: int | None, fatal: bool, environment: Mapping[str, str], pause_at: str | None
 ) -> None:
     os.environ.update(environment)
     if pause_at:

@@ -16,16 +16,7 @@ from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.shape import Shape
 from tests.support.crowded import BYTE, DOG, WORDS, crowded, make
-from tests.support.synthetic import (
-    D_VOCAB,
-    GPT2,
-    LLAMA,
-    K,
-    make_manifest,
-    rewrite_shard,
-    stored_arrays,
-    write_index,
-)
+from tests.support.synthetic import D_VOCAB, GPT2, LLAMA, K, make_manifest, rewrite_shard, stored_arrays, write_index
 
 
 def all_lists(index: Index, lens: str, layers: tuple[int, ...]) -> list[list[int]]:

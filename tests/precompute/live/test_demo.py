@@ -13,13 +13,7 @@ from lexiscope.precompute.live.wire.grammar import NeuronSet, Term
 from lexiscope.precompute.shape import SIDES
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live import test_run
-from tests.precompute.live.panels import (
-    test_attribution,
-    test_coverage,
-    test_evolution,
-    test_neurons,
-    test_patterns,
-)
+from tests.precompute.live.panels import test_attribution, test_coverage, test_evolution, test_neurons, test_patterns
 from tests.precompute.live.reference import Case, ids, make_case, numbers
 
 FRANCE = "The capital of France is"
@@ -108,13 +102,7 @@ def test_terms_sum_to_the_models_logit(demo: Case, text: str) -> None:
 def test_a_home_run_is_due_to_one_neuron(demo: Case) -> None:
     """L29N1240 adds most to " run", and without it the model says something else; the neuron that moves the stream
     most adds nothing."""
-    answer = demo.ask(
-        HOME_RUN,
-        panel=(
-            "attribution",
-            "neurons",
-        ),
-    )
+    answer = demo.ask(HOME_RUN, panel=("attribution", "neurons"))
     assert answer["attribution"] is not None
     assert answer["neurons"] is not None
     first, second = answer["attribution"]["raises"][:2]

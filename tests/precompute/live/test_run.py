@@ -169,17 +169,7 @@ class Fails(Watcher):
 def test_a_run_leaves_no_hook_behind(every: Case) -> None:
     w, tokens = every.engine.weights, every.engine.words.prompt(TEXT)
     before = hooks_of(w.net)
-    every.ask(
-        panel=(
-            "evolution",
-            "attention",
-            "patterns",
-            "neurons",
-            "coverage",
-            "attribution",
-        ),
-        **changed(TOUCHES),
-    )
+    every.ask(panel=("evolution", "attention", "patterns", "neurons", "coverage", "attribution"), **changed(TOUCHES))
     assert hooks_of(w.net) == before
     for where in ("layer", "attention", "ff"):
         with torch.inference_mode(), pytest.raises(RuntimeError, match="in the middle"):

@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.coherence import (
-    FIRST_TOKENS,
-    Directions,
-    coherence,
-    hubs,
-    pair_coherence,
-)
+from lexiscope.precompute.project.coherence import FIRST_TOKENS, Directions, coherence, hubs, pair_coherence
 from lexiscope.precompute.project.embedding import Embedding
 from lexiscope.precompute.shape import HUB_FACTOR
 from tests.precompute.project.vocabularies import vocabulary

@@ -2,7 +2,6 @@
 
 import io
 import os
-import random
 import re
 import shutil
 import signal
@@ -46,26 +45,6 @@ def whole(data: Path) -> None:
         assert Index.open(data / "tiny").faults == {}
 
 
-@pytest.mark.slow
-def test_killed_while_bytes_arrive(tiny: Path, web: tuple[StaticServer, str], tmp_path: Path) -> None:
-    """At random bytes of an index of 200 kB, each time where the last kill left it."""
-    site, address = web
-    dice, kills = random.Random(3), 0
-    for _ in range(6):
-        site.outgoing.arm(dice.randrange(20_000, 90_000))
-        with command(tmp_path / "log", "pull", address, "--data", tmp_path) as child:
-            site.outgoing.aim(child.pid)
-            code = child.ended()
-        assert code in (0, -signal.SIGKILL), child.output()
-        kills += code != 0
-        whole(tmp_path)
-    site.outgoing.disarm()
-    assert kills > 1
-    with command(tmp_path / "log", "pull", address, "--data", tmp_path) as child:
-        assert child.ended() == 0, child.output()
-    assert files(tmp_path / "tiny") == files(tiny)
-
-
 def die_at(moment: int, after: bool, words: list[str]) -> None:
     """`lexiscope WORDS` in a process that is killed before or after it gives a file its name for the n-th time."""
     sys.stderr = io.StringIO()
@@ -83,8 +62,7 @@ def die_at(moment: int, after: bool, words: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("replaces", [False, True])
+@pytest.mark.parametrize(("after", "replaces"), [(False, True), (True, False)])
 def test_killed_at_every_file_that_gets_its_name(after: bool, replaces: bool, tiny: Path, tmp_path: Path) -> None:
     """One process after the other comes a step further; the last one is not killed."""
     data = tmp_path / "data"
