@@ -11,7 +11,7 @@ import pytest
 
 from lexiscope.precompute.index.index import Index
 from tests.support.site import visit
-from tests.support.synthetic import LLAMA, K, make_manifest, write_index
+from tests.support.synthetic import LLAMA, make_manifest, write_index
 
 pytestmark = pytest.mark.slow
 
@@ -85,13 +85,3 @@ def test_a_card_names_a_file_without_its_folder(data: Path) -> None:
             assert "tiny/layer-1.safetensors is cut short" in answer.text
             assert "other/manifest.json is damaged" in answer.text
             assert str(data) not in answer.text
-
-
-def test_ties_are_no_damage(data: Path) -> None:
-    """Equal scores stand in the order of their tokens, which is where damage would show."""
-    shard = Index.open(data / "tiny").shard(1)
-    ids = np.sort(shard.array("ff_key.ids")[0, 0, 0])
-    spoil(data, "ff_key.ids", 0, ids.tobytes())
-    spoil(data, "ff_key.scores", 0, np.ones(K, np.float32).tobytes())
-    with visit(data, worker="off") as visitor:
-        assert [entry["id"] for entry in visitor.get(f"{NEURON}.json").json()["key"]["top"]] == ids.tolist()

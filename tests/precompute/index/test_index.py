@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,20 +144,8 @@ def test_a_harmed_shard_is_named_and_the_others_serve(
     index.shard(3).vector("ff_key", 0, "dot")
 
 
-def test_a_flipped_byte_in_the_data_is_found_by_its_checksum(folder: Path) -> None:
-    """Opening reads a few numbers; verifying reads all."""
-    flip(folder / Piece("lists", 1).file(1), -100)
-    index = Index.open(folder)
-    assert index.layers == (1, 3)
-    with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is damaged: its contents do not have the checksum"):
-        index.manifest.shards[1].check_sum(folder)
-    index.manifest.shards[3].check_sum(folder)
-
-
 @pytest.mark.parametrize(("foreign", "said"), [
     (make_manifest(model="other"), "'model': 'other'"),
-    (make_manifest(k=K - 1), "'build'"),
-    (make_manifest(replace(GPT2, d_mlp=7)), "'build'"),
     (make_manifest().with_changes(revision="1"), "'build'"),
 ])  # fmt: skip
 def test_a_shard_of_another_build(folder: Path, tmp_path: Path, foreign: Manifest, said: str) -> None:

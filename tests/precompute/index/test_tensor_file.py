@@ -18,7 +18,6 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from lexiscope.precompute.errors import BuildError, DiskFull, LexiscopeError, NewerFormat, ShardDamaged
-from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index import tensor_file
 from lexiscope.precompute.index.tensor_file import DTYPES, MAX_HEADER, TensorFile, write_tensors
 from tests.support.small_disk import small_disk
@@ -280,27 +279,6 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         write_tensors(tmp_path / "a", ZEROS, {})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_writer_left_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / f"a{PARTIAL}").write_bytes(b"half of a shard" * 1000)
-    write_tensors(tmp_path / "a", ZEROS, {})
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    assert TensorFile(tmp_path / "a").array("a").tolist() == [0, 0, 0]
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"/no was removed"):
-        write_tensors(tmp_path / "no" / "a", {}, {})
-
-
-def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("keep me")
-    for name in ("a", f"a{PARTIAL}"):
-        (tmp_path / name).symlink_to(tmp_path / "precious")
-    write_tensors(tmp_path / "a", ZEROS, {})
-    assert (tmp_path / "precious").read_text() == "keep me"
-    assert not (tmp_path / "a").is_symlink()
 
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.array(["x"]), np.array([None]), np.zeros(3, np.int32)])

@@ -82,11 +82,8 @@ def test_added_tokens_keep_their_numbers(tmp_path: Path) -> None:
     ("vocab.json", "{", "vocab.json cannot be read"),
     ("vocab.json", "[1]", "vocab.json is not a tokenizer's file"),
     ("vocab.json", '{"a": "x"}', "do not make a tokenizer"),
-    ("vocab.json", '{"a": -1}', "do not make a tokenizer"),
     ("merges.txt", "qq zz\n", "do not make a tokenizer"),
-    ("merges.txt", "a\n", "do not make a tokenizer"),
     ("tokenizer.json", "{}", "lacks"),
-    ("tokenizer.json", "", "tokenizer.json cannot be read"),
     ("tokenizer.json", "[" * 100_000, "tokenizer.json cannot be read"),
 ])  # fmt: skip
 def test_broken_files(tmp_path: Path, name: str, content: str, said: str) -> None:
