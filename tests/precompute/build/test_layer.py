@@ -28,7 +28,6 @@ pytestmark = pytest.mark.slow
 K, PAIRS, LAYER = 12, 40, 1
 MODELS = {
     "gpt2": lambda folder: tiny_gpt2(folder),
-    "gpt2 untied": lambda folder: tiny_gpt2(folder, tied=False, n_heads=2),
     "llama grouped": lambda folder: tiny_llama(folder),
     "llama untied": lambda folder: tiny_llama(folder, tied=False, n_kv_heads=1, d_head=12),
     "llama ungrouped": lambda folder: tiny_llama(folder, n_kv_heads=4, d_vocab=600),  # more rows than tokens

@@ -74,7 +74,7 @@ def test_lists_are_those_of_a_full_sort(kind: str, d_vocab: int, d_model: int, n
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("d_vocab", [GROUP * groups + more for groups in (1, 4) for more in (-1, 0, 1)])
+@pytest.mark.parametrize("d_vocab", [GROUP - 1, GROUP, 4 * GROUP + 1])
 def test_every_k_at_the_edges_of_groups(kind: str, d_vocab: int) -> None:
     E, V = vocabulary(kind, d_vocab, 12, d_vocab), vectors(kind, 3, 12, d_vocab)
     for k in {1, 2, GROUP - 1, GROUP, GROUP + 1, d_vocab - 1, d_vocab, d_vocab + 1}:

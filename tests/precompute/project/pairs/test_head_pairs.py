@@ -56,8 +56,7 @@ def test_vocabularies_at_the_edges_of_strips_and_shells(d_vocab: int, words: int
 
 
 @pytest.mark.parametrize(("kind", "d_vocab", "d_head", "tied"), [
-    ("heavy tail", 2500, 64, True), ("random", 1537, 64, False), ("offset", 2049, 33, True),
-    ("integers", 1025, 8, True),
+    ("heavy tail", 2100, 64, True), ("random", 1537, 64, False), ("integers", 1025, 8, True),
 ])  # fmt: skip
 def test_vocabularies_of_several_shells_and_chunks(kind: str, d_vocab: int, d_head: int, tied: bool) -> None:
     check(Head.of(kind, d_vocab, d_head, 1, tied=tied, words=0.6), 300)
@@ -185,14 +184,13 @@ def test_large_groups_of_one_surface(kind: str, equal: int, exhaustive: bool) ->
 def test_thousands_of_empty_rows_need_little_memory() -> None:
     head = with_empty_rows("heavy tail", 4000, equal=2000)
     matrix = head.matrix()
-    for lens in LENSES:
-        tracemalloc.start()
-        found = top_pairs(matrix, head.masks(), lens, 100)["all"]
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 60e6  # the pairs alone would be 128 MB
-        scores = brute.rounded(head.true_scores(lens))
-        same(found, brute.best_pairs(scores, np.ones_like(scores, bool), 100))
+    tracemalloc.start()
+    found = top_pairs(matrix, head.masks(), "dot", 100)["all"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6  # the pairs alone would be 128 MB
+    scores = brute.rounded(head.true_scores("dot"))
+    same(found, brute.best_pairs(scores, np.ones_like(scores, bool), 100))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
