@@ -40,8 +40,8 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.difference import Difference
 from lexiscope.precompute.weights.sources import resolve
-from tests.precompute.weights.hub_server import Hub
 from tests.support.builds import PAIRS, SMALL, K, Listener, command, contents, small_gpt2
+from tests.support.dataset_hub import DatasetHub
 from tests.support.differences import difference_of, fine_tune, tuned_from
 from tests.support.models import tiny_gpt2, tiny_llama
 
@@ -106,14 +106,14 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def hub() -> Iterator[tuple[Hub, str]]:
-    server = Hub()
+def hub() -> Iterator[tuple[DatasetHub, str]]:
+    server = DatasetHub()
     with server.serve() as url:
         yield server, url
 
 
 @pytest.fixture(scope="module")
-def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
+def machines(hub: tuple[DatasetHub, str]) -> Iterator[Machines]:
     """One cluster for all tests of this module."""
     folder = Path(tempfile.mkdtemp(prefix="ls-", dir="/tmp"))  # short: the paths of sockets have 107 bytes at most
     caches, temporary = (folder / "hub-0", folder / "hub-1"), folder / "tmp"
@@ -237,7 +237,7 @@ def test_models_at_once_have_the_bytes_of_local_builds(
 
 
 def test_a_hub_model_comes_from_the_cache_of_each_machine(
-    machines: Machines, hub: tuple[Hub, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machines: Machines, hub: tuple[DatasetHub, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, url = hub
     commit = server.add("owner/tiny", tiny_gpt2(tmp_path / "model"))

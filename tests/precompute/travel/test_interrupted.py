@@ -29,11 +29,10 @@ from lexiscope.precompute.travel import on_web
 from lexiscope.precompute.travel.on_web import IndexOnWeb
 from lexiscope.precompute.travel.pull import PulledRecord, PullOptions, PullProgress, pull
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
-from tests.precompute.weights.hub_server import serving_at
 from tests.support.builds import command, forks, quick_build
 from tests.support.dataset_hub import DatasetHub
 from tests.support.processes import running
-from tests.support.static_server import StaticServer
+from tests.support.static_server import StaticServer, serving_at
 from tests.support.synthetic import make_manifest, write_index
 
 SHARD = "layer-3.safetensors"
