@@ -263,11 +263,6 @@ def encrypted(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         yield url.replace("http:", "https:"), certificate
 
 
-def test_a_certificate_that_nobody_vouches_for(encrypted: tuple[str, Path], tmp_path: Path, run: Run) -> None:
-    code, err = run("pull", f"{encrypted[0]}/tiny", "--data", tmp_path / "data")
-    assert (code, "certificate verify failed" in err.lower()) == (1, True), err
-
-
 def test_encryption_is_not_given_up(
     encrypted: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
