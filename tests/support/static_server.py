@@ -70,7 +70,7 @@ class Outgoing:
                 self._left -= len(piece)
                 if self._left <= 0:
                     self._left = None
-                    assert self._known.wait(60)
+                    assert self._known.wait(300)
                     assert self._victim
                     os.kill(self._victim, self._signal)
         if end < len(body):

@@ -161,7 +161,7 @@ def _killed_at(one: Path, other: Path, data: Path, moment: str) -> None:
 def test_killed(sources: tuple[Path, Path], compared: Path, tmp_path: Path, moment: str, ready: int | None) -> None:
     process = forks().Process(target=_killed_at, args=(*sources, tmp_path, moment))
     process.start()
-    process.join(240)
+    process.join(300)
     assert process.exitcode == -signal.SIGKILL
     folder = tmp_path / "vs" / "one" / "other"
     if ready is not None:

@@ -76,7 +76,7 @@ def test_killed_at_every_file_that_gets_its_name(after: bool, replaces: bool, ti
     while True:
         child = forks().Process(target=die_at, args=(kills, after, words))
         child.start()
-        child.join(60)
+        child.join(300)
         whole(data)
         if child.exitcode == 0:
             break
@@ -94,7 +94,7 @@ def test_killed_while_the_hub_sends(tiny: Path, hub: DatasetHub, tmp_path: Path,
     hub.outgoing.arm(sum((tiny / name).stat().st_size for name in (MANIFEST, SHARD, "tokenizer.json")) + 30_000)
     with running("pull", REPOSITORY, "--data", tmp_path, **environment) as process:
         hub.outgoing.aim(process.pid)
-        assert process.wait(60) == -signal.SIGKILL
+        assert process.wait(300) == -signal.SIGKILL
     whole(tmp_path)
     left = [path.name for path in (tmp_path / "tiny").rglob("*.incomplete")]
     assert len(left) == 1
@@ -214,10 +214,10 @@ def test_a_server_whose_file_is_too_short(tiny: Path, tmp_path: Path, run: Run) 
 def test_a_server_that_falls_silent(
     web: tuple[StaticServer, str], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(on_web, "TIMEOUT", httpx2.Timeout(0.2))
+    monkeypatch.setattr(on_web, "TIMEOUT", httpx2.Timeout(0.2, connect=300))
     site, address = web
     over = threading.Event()
-    monkeypatch.setattr(site.outgoing, "write", lambda *_: over.wait(60))
+    monkeypatch.setattr(site.outgoing, "write", lambda *_: over.wait(300))
     code, err = run("pull", address, "--data", tmp_path)
     over.set()
     assert (code, "does not arrive" in err) == (1, True), err

@@ -30,8 +30,7 @@ from tests.support.dataset_hub import DatasetHub
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, visit
 from tests.support.small_disk import small_disk
 from tests.support.static_server import StaticServer
-from tests.support.synthetic import GPT2 as SHAPE
-from tests.support.synthetic import add_layer, make_manifest, rewrite_shard, shard_arrays, write_index
+from tests.support.synthetic import make_manifest, write_index
 
 SHARD = "layer-2.safetensors"
 
@@ -409,17 +408,6 @@ def test_the_folder_of_an_index_may_be_elsewhere(tiny: Path, tmp_path: Path, run
     (tmp_path / "data" / "tiny").symlink_to(tmp_path / "larger")
     assert run("pull", tiny, "--data", tmp_path / "data")[0] == 0
     assert files(tmp_path / "larger") == files(tiny)
-
-
-def test_lists_that_a_stranger_made_up_are_read_with_care(tmp_path: Path, run: Run) -> None:
-    """The manifest vouches for them, so they arrive; who reads them finds out."""
-    manifest = write_index(tmp_path / "source" / "tiny", make_manifest(), layers=(3,))
-    arrays = shard_arrays(SHAPE, seed=3)
-    arrays["ff_key.ids"][:] = 65535
-    rewrite_shard(tmp_path / "source" / "tiny", add_layer(tmp_path / "source" / "tiny", manifest, 3), 3, arrays)
-    assert run("pull", tmp_path / "source" / "tiny", "--data", tmp_path / "data")[0] == 0
-    with visit(tmp_path / "data", worker="off") as visitor:
-        assert visitor.get("/tiny/ff/3/0").status_code == 503
 
 
 def assert_nothing_half(data: Path, layers: set[int]) -> None:
