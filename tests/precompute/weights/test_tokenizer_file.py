@@ -139,12 +139,3 @@ def test_the_network_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     for name in ("gpt2", "bert", "opt"):
         find_tokenizer(split_up(tmp_path / name, name), None)
-
-
-@pytest.mark.parametrize("name", TOKENIZERS)
-def test_a_familys_tokenizer_encodes_as_transformers_does(tmp_path: Path, name: str) -> None:
-    TOKENIZERS[name]().save(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": MODEL_TYPES.get(name, name)}))
-    ours = Tokenizer.from_file(str(find_tokenizer(tmp_path, None)))
-    theirs = hf.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
-    assert [ours.encode(text).ids for text in TEXTS] == [theirs(text)["input_ids"] for text in TEXTS]
