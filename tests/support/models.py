@@ -59,7 +59,6 @@ def tiny_llama(
     d_vocab: int | None = None,
     bare: bool = False,
     biases: bool = False,
-    mlp_biases: bool = False,
     dtype: torch.dtype = torch.float32,
     shard_size: str = "1GB",
     seed: int = 0,
@@ -77,7 +76,6 @@ def tiny_llama(
         vocab_size=d_vocab or _vocabulary_size(),
         tie_word_embeddings=tied,
         attention_bias=biases,
-        mlp_bias=mlp_biases,
         bos_token_id=0,
         eos_token_id=0,
     )

@@ -221,10 +221,6 @@ def test_what_a_gpt2_config_may_change(tmp_path: Path, changes: dict[str, Any]) 
     check_logits(make_case(tmp_path))
 
 
-def test_biases_of_a_llamas_mlp(tmp_path: Path) -> None:
-    check_logits(make_case(tiny_llama(tmp_path, biases=True, mlp_biases=True)))
-
-
 @pytest.mark.parametrize(("changes", "said"), [
     ({"hidden_act": "mish-mash"}, "cannot load .* as Llama"),
     ({"rope_parameters": {"rope_type": "spiral", "factor": 2.0}}, "cannot load .* as Llama"),

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -191,13 +190,3 @@ def test_thousands_of_empty_rows_need_little_memory() -> None:
     assert peak < 60e6  # the pairs alone would be 128 MB
     scores = brute.rounded(head.true_scores("dot"))
     same(found, brute.best_pairs(scores, np.ones_like(scores, bool), 100))
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_of_the_product_do_not_matter(threads: int) -> None:
-    head, before = Head.of("heavy tail", 700, 64, 5), torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        check(head, 100)
-    finally:
-        torch.set_num_threads(before)
