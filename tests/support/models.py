@@ -57,14 +57,12 @@ def tiny_llama(
     d_head: int | None = None,
     d_mlp: int = 48,
     d_vocab: int | None = None,
-    bare: bool = False,
     biases: bool = False,
     dtype: torch.dtype = torch.float32,
     shard_size: str = "1GB",
     seed: int = 0,
 ) -> Path:
-    """Save a random Llama with grouped heads; `bare` leaves out the head, and with it the `model.` before every
-    name."""
+    """Save a random Llama with grouped heads."""
     config = hf.LlamaConfig(
         num_hidden_layers=n_layers,
         num_attention_heads=n_heads,
@@ -79,8 +77,7 @@ def tiny_llama(
         bos_token_id=0,
         eos_token_id=0,
     )
-    model = _random(hf.LlamaForCausalLM(config), seed, biases)
-    return _save(model.model if bare else model, folder, dtype, shard_size)
+    return _save(_random(hf.LlamaForCausalLM(config), seed, biases), folder, dtype, shard_size)
 
 
 def _vocabulary_size() -> int:
