@@ -129,6 +129,7 @@ def machines(hub: tuple[DatasetHub, str]) -> Iterator[Machines]:
         patch.setenv("HF_ENDPOINT", hub[1])
         patch.setenv("RAY_health_check_period_ms", "1000")  # five at which nobody answers, and a machine counts as lost
         patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")  # another would have to load torch again
+        patch.setenv("RAY_prestart_worker_first_driver", "0")  # a process for each task, and none in advance
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
         patch.setenv("HF_HUB_CACHE", str(caches[0]))
         patch.setenv("TMPDIR", str(temporary))
