@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Run:
     script.write_text(SMALL)
 
     def run(folder: Path) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(folder)}
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parents[1]), "NUMBA_CACHE_DIR": str(folder)}
         command = [sys.executable, str(script)]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
 
