@@ -1,5 +1,5 @@
 """What all tests share: two small indexes and the site over them, built once; no waiting for the disk;
-hypothesis takes the same examples in every run, without a time limit, because the first call of a kernel compiles it.
+hypothesis takes the same 25 examples in every run, without a time limit: the first call of a kernel compiles it.
 """
 
 import os
@@ -26,7 +26,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # commands that tests start have i
 
 REAL_MODELS = {"smollm2", "minilm", "sre", "gte_small", "stories", "gpt2_tokens"}  # fixtures
 
-settings.register_profile("lexiscope", deadline=None, derandomize=True)
+settings.register_profile("lexiscope", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("lexiscope")
 
 

@@ -102,7 +102,7 @@ class Child:
     def output(self) -> str:
         return self.log.read_text()
 
-    def wait_until_paused(self, seconds: float = 180) -> None:
+    def wait_until_paused(self, seconds: float = 300) -> None:
         """Wait until the command has printed `pause_at`; from then on it does nothing until it gets a signal."""
         deadline = time.monotonic() + seconds
         while not re.search(r"^State:\s+T", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE):
@@ -117,7 +117,7 @@ class Child:
         with contextlib.suppress(ProcessLookupError):  # SIGKILL needs no SIGCONT
             os.kill(self.pid, signal.SIGCONT)
 
-    def ended(self, seconds: float = 180) -> int:
+    def ended(self, seconds: float = 300) -> int:
         self.process.join(seconds)
         assert self.process.exitcode is not None, self.output()
         return self.process.exitcode
@@ -155,12 +155,7 @@ def command(
 
 
 def _run(
-    log: Path,
-    words: list[str],
-    limit: int | None,
-    fatal: bool,
-    environment: Mapping[str, str],
-    pause_at: str | None,
+    log: Path, words: list[str], limit: int | None, fatal: bool, environment: Mapping[str, str], pause_at: str | None
 ) -> None:
     os.environ.update(environment)
     if pause_at:

@@ -1,6 +1,6 @@
-"""Serve dataset repositories as a small Hub on this machine: what `huggingface_hub` asks to create one, to commit to it
-and to download from it, with large files as LFS. It keeps every commit, so that tests can look at what readers saw
-meanwhile."""
+"""Serve repositories of datasets and models as a small Hub on this machine: what `huggingface_hub` asks to create one,
+to commit to it and to download from it, with large files as LFS. It keeps every commit, so that tests can look at what
+readers saw meanwhile."""
 
 import base64
 import hashlib
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -16,8 +17,7 @@ import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
-from tests.precompute.weights.hub_server import serving_at
-from tests.support.static_server import Outgoing
+from tests.support.static_server import Outgoing, serving_at
 
 TOKEN = "hf_aVeryPrivateToken"
 
@@ -49,6 +49,7 @@ class DatasetHub:
         self.token: str | None = None  # the token that a writer must send
         self.failures: dict[str, tuple[int, str]] = {}  # errors by part of a path: status and X-Error-Code
         self.altered: dict[str, bytes] = {}  # files that are given out with other content
+        self.broken = ""  # a file of which only the first half is ever given out
         self.is_full = False  # whether to refuse further large files
         self.outgoing = Outgoing()
         self.uploads: list[str] = []  # SHA-256 of files that were sent to LFS
@@ -58,6 +59,11 @@ class DatasetHub:
         repository = self.repositories[repo_id] = Repository()
         repository.commit({".gitattributes": b"*.safetensors filter=lfs", **(files or {})})
         return repository
+
+    def add(self, repo_id: str, folder: Path, branch: str = "main") -> str:
+        """Commit the files of a folder, as those of a model; return the commit."""
+        files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        return self.repositories.setdefault(repo_id, Repository()).commit(files, branch)
 
     @contextmanager
     def serve(self) -> Iterator[str]:
@@ -136,9 +142,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(200, b"")
             case ["datasets", owner, name, "info", "lfs", "objects", "batch"]:
                 self._batch(f"{owner}/{name.removesuffix('.git')}")
-            case ["api", "datasets", owner, name, *rest]:
+            case ["api", "datasets" | "models", owner, name, *rest]:
                 self._api(f"{owner}/{name}", rest)
-            case ["datasets", owner, name, "resolve", revision, file]:
+            case ["datasets", owner, name, "resolve", revision, file] | [owner, name, "resolve", revision, file]:
                 self._file(f"{owner}/{name}", revision, file)
             case _:
                 self._answer(404, b"{}", {"X-Error-Message": f"unknown path {self.path}"})
@@ -179,6 +185,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
         elif action == "revision":
             self._info(repo_id, repository.branches.get(revision, revision), files)
+        elif action == "tree":
+            self._json(
+                [
+                    {"type": "file", "path": name, "size": len(content), "oid": git_hash(content)}
+                    for name, content in files.items()
+                ]
+            )
         elif action == "preupload":
             self._preupload(files)
         elif action == "commit":
@@ -252,8 +265,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(key, value)
         try:
             self.end_headers()
+            breaks = bool(name) and name == self.hub.broken
             if self.command != "HEAD":
-                self.hub.outgoing.write(self, name, body)
+                self.hub.outgoing.write(self, name, body[: len(body) // 2] if breaks else body)
+            self.close_connection |= breaks
         except (ConnectionError, BrokenPipeError):
             self.close_connection = True
 

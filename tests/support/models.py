@@ -57,15 +57,12 @@ def tiny_llama(
     d_head: int | None = None,
     d_mlp: int = 48,
     d_vocab: int | None = None,
-    bare: bool = False,
     biases: bool = False,
-    mlp_biases: bool = False,
     dtype: torch.dtype = torch.float32,
     shard_size: str = "1GB",
     seed: int = 0,
 ) -> Path:
-    """Save a random Llama with grouped heads; `bare` leaves out the head, and with it the `model.` before every
-    name."""
+    """Save a random Llama with grouped heads."""
     config = hf.LlamaConfig(
         num_hidden_layers=n_layers,
         num_attention_heads=n_heads,
@@ -77,12 +74,10 @@ def tiny_llama(
         vocab_size=d_vocab or _vocabulary_size(),
         tie_word_embeddings=tied,
         attention_bias=biases,
-        mlp_bias=mlp_biases,
         bos_token_id=0,
         eos_token_id=0,
     )
-    model = _random(hf.LlamaForCausalLM(config), seed, biases)
-    return _save(model.model if bare else model, folder, dtype, shard_size)
+    return _save(_random(hf.LlamaForCausalLM(config), seed, biases), folder, dtype, shard_size)
 
 
 def _vocabulary_size() -> int:

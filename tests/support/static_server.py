@@ -3,17 +3,40 @@ redirect, a client that is killed while it reads."""
 
 import os
 import signal
+import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tests.precompute.weights.hub_server import serving_at
-
 PIECE = 1 << 10  # bytes that are written at once
+
+
+@contextmanager
+def serving_at(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Run a server on this machine until the end of the block, and yield its address."""
+    server = _Server(("127.0.0.1", 0), handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Pass over a client that was killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Outgoing:
@@ -36,9 +59,6 @@ class Outgoing:
         self._victim = pid
         self._known.set()
 
-    def disarm(self) -> None:
-        self._left = None
-
     def write(self, handler: BaseHTTPRequestHandler, name: str, body: bytes) -> None:
         """Write the body; raise ConnectionError where the answer is to end."""
         end = self.cut.pop(name, len(body))
@@ -50,7 +70,7 @@ class Outgoing:
                 self._left -= len(piece)
                 if self._left <= 0:
                     self._left = None
-                    assert self._known.wait(60)
+                    assert self._known.wait(300)
                     assert self._victim
                     os.kill(self._victim, self._signal)
         if end < len(body):

@@ -19,25 +19,10 @@ from lexiscope.precompute.index.tokens import pack
 from lexiscope.precompute.shape import LENSES, MATRICES, Shape
 
 HOSTILE = (
-    b"<script",
-    b'"></',
-    b"[bold red]",
-    b":smile:",
-    b"{{",
-    b"%s",
-    b"\x1b[31m",
-    b"\x1b]0;title\x07",
-    b"\r\n\t",
-    b"\xe2\x80",
-    b" \xf0\x9f\x98",
-    b"\x9f\x98",
-    "שלום".encode(),
-    " مرحبا".encode(),
-    "\u202egnp.exe".encode(),
-    "\u0301".encode(),
-    "日本語".encode(),
-    b"        ",
-)
+    b"<script", b'"></', b"[bold red]", b":smile:", b"{{", b"%s", b"\x1b[31m", b"\x1b]0;title\x07", b"\r\n\t",
+    b"\xe2\x80", b" \xf0\x9f\x98", b"\x9f\x98", "שלום".encode(), " مرحبا".encode(), "\u202egnp.exe".encode(),
+    "\u0301".encode(), "日本語".encode(), b"        ",
+)  # fmt: skip
 WORDS = (b" dog", b" dogs", b" Dog", b"dog", b" horse", b" decade", b" decades", b" colour", b" color", b" it", b"'s")
 SPECIAL = "<|endoftext|>"
 PADDING = 3  # rows of the embedding without a token

@@ -1,56 +1,40 @@
 """The build job killed, out of disk or memory, or among strange files: it goes on, and the result is the same bytes."""
 
-import errno
 import os
-import random
 import shutil
-import time
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
 from lexiscope.precompute.build.build_folder import NEXT
-from lexiscope.precompute.errors import BuildError, DiskFull
+from lexiscope.precompute.errors import BuildError
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from tests.support.builds import SHARD, SMALL, VOCABULARY, Listener, command, contents, copy, quick_build, small_gpt2
-from tests.support.workers import until
+from tests.support.builds import SHARD, SMALL, VOCABULARY, Listener, command, contents, copy, quick_build
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.usefixtures("built")  # by which all that is compiled has been, so that a build takes as long as the next
-def test_killed_ten_times_ends_byte_identical(tmp_path: Path) -> None:
-    """A random moment after its start or after another layer; a build that is done before its kill begins anew."""
-    source = small_gpt2(tmp_path / "tiny", n_layers=8)
-    index, log, dice = tmp_path / "data" / "tiny", tmp_path / "log", random.Random(5)
-    started = time.monotonic()
-    with command(log, "precompute", source, "--data", tmp_path / "undisturbed", *SMALL) as child:
-        assert child.ended() == 0
-    whole = time.monotonic() - started
-    layers, kills = set[int](), 0
-    while kills < 10:
-        wanted = ready_layers(index) + dice.randrange(2)
-        with command(log, "precompute", source, "--data", index.parent, *SMALL) as child:
-            until(lambda: child.process.exitcode is not None or ready_layers(index) >= wanted)  # noqa: B023
-            child.process.join(whole * dice.random() * 0.1)
-            if child.process.exitcode == 0:
-                shutil.rmtree(index)
-                continue
-        kills += 1
-        if (index / MANIFEST).exists():
+@pytest.mark.parametrize(
+    "kills", [["upper layers first", "layer 1 is ready"], ["layer 2 is ready", "layer 0 is ready"]]
+)
+def test_killed_again_and_again_ends_byte_identical(
+    source: Path, built: Path, tmp_path: Path, kills: list[str]
+) -> None:
+    """Before the first layer, after others, and when only the end of the build is missing."""
+    index, words = tmp_path / "tiny", ("precompute", source, "--data", tmp_path, *SMALL)
+    for said in kills:
+        with command(tmp_path / "log", *words, pause_at=said) as child:
+            child.send(signal.SIGKILL)
+            assert child.ended() == -signal.SIGKILL
+        if said.startswith("layer"):
             assert Index.open(index).faults == {}
-            layers.add(len(Index.open(index).layers))
-    assert len(layers) > 1  # some of them were in the midst of it
-    with command(log, "precompute", source, "--data", index.parent, *SMALL) as child:
-        assert child.ended() == 0, child.output()
-    assert contents(index) == contents(tmp_path / "undisturbed" / "tiny")
-
-
-def ready_layers(index: Path) -> int:
-    return len(list(index.glob("layer-*.safetensors")))
+            assert Index.open(index).layers == tuple(range(int(said[6]), 3))
+    quick_build(source, tmp_path)
+    assert contents(index) == contents(built)
 
 
 def test_killed_inside_every_kind_of_write(source: Path, built: Path, tmp_path: Path) -> None:
@@ -94,28 +78,6 @@ def test_what_a_kill_leaves_is_used_or_removed(source: Path, built: Path, tmp_pa
     quick_build(source, tmp_path, listener)
     assert listener.layers == []
     assert contents(index) == contents(built)
-
-
-def test_full_disk_leaves_nothing_and_the_build_goes_on(
-    source: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flush = os.fsync
-
-    def refuse(descriptor: int) -> None:
-        if "layer-1.safetensors" in os.readlink(f"/proc/self/fd/{descriptor}"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        flush(descriptor)
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(DiskFull, match=r"layer-1\.safetensors.*again"):
-        quick_build(source, tmp_path)
-    monkeypatch.setattr(os, "fsync", flush)
-    assert Index.open(tmp_path / "tiny").layers == (2,)
-    assert not list(tmp_path.glob("tiny/*.partial"))
-    listener = Listener()
-    quick_build(source, tmp_path, listener)
-    assert listener.layers == [1, 0]
-    assert contents(tmp_path / "tiny") == contents(built)
 
 
 def test_limited_file_size_is_an_error_like_any_other(source: Path, tmp_path: Path) -> None:

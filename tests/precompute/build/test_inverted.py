@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -19,7 +19,6 @@ def slices(offsets: NDArray[Any]) -> list[tuple[tuple[int, ...], slice]]:
     return [((a, b, token), slice(offsets[a, b, token], offsets[a, b, token + 1])) for a, b, token in places]
 
 
-@settings(deadline=None)
 @given(
     counts=st.lists(SMALL, min_size=1, max_size=3),
     k=SMALL,
@@ -45,7 +44,6 @@ def test_lists(counts: list[int], k: int, d_vocab: int, dtype: str, seed: int) -
     assert inverted["inverted.offsets"][-1, -1, -1] == everything.size == len(inverted["inverted.rank"])
 
 
-@settings(deadline=None)
 @given(n_heads=SMALL, n_pairs=SMALL, n_presets=SMALL, d_vocab=st.integers(1, 6), seed=st.integers(0, 1000))
 def test_pairs(n_heads: int, n_pairs: int, n_presets: int, d_vocab: int, seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -18,9 +18,8 @@ from tests.support.builds import PAIRS, SHARD, K, Listener, contents, copy, faul
 from tests.support.models import tiny_gpt2, tiny_llama
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_llama_is_what_brute_force_gives(tmp_path: Path, tied: bool) -> None:
-    source = tiny_llama(tmp_path / "llama", tied=tied, n_layers=1, n_heads=2, n_kv_heads=1, d_model=8, d_mlp=6, seed=3)
+def test_llama_is_what_brute_force_gives(tmp_path: Path) -> None:
+    source = tiny_llama(tmp_path / "llama", tied=False, n_layers=1, n_heads=2, n_kv_heads=1, d_model=8, d_mlp=6, seed=3)
     index = quick_build(source, tmp_path / "data")
     assert Index.open(index).layers == (0,)
     assert faults(index, source) == []
@@ -93,15 +92,6 @@ def test_no_more_is_listed_than_the_vocabulary_has(tmp_path: Path, asked: BuildO
     assert (manifest.k, manifest.pairs) == given
 
 
-def test_lists_of_the_whole_vocabulary(tmp_path: Path) -> None:
-    source = small_gpt2(tmp_path / "tiny", n_layers=1)
-    index = quick_build(source, tmp_path / "data", k=10**6)
-    d_vocab = Index.open(index).shape.d_vocab
-    assert Index.open(index).manifest.k == d_vocab
-    top = Index.open(index).shard(0).vector("w_q", 0, "cosine").top_ids
-    assert sorted(top.tolist()) == list(range(d_vocab))
-
-
 def test_sizes_are_at_least_those_of_the_files(source: Path, built: Path) -> None:
     manifest = identify(describe(Checkpoint.open(source)), "0" * 64, BuildOptions(K, PAIRS))
     n_bytes, entries = shard_size(manifest.stored)
@@ -120,10 +110,8 @@ def test_lists_too_long_for_a_shard_are_refused_at_once(tmp_path: Path, options:
 
 
 PARTS: list[dict[str, Any]] = [
-    {"pairs": 0},
     {"kinds": ("ff_value",), "lenses": ("cosine",)},
-    {"kinds": ("w_q", "ff_key"), "pairs": 0},
-    {"kinds": ("vo_out", "qk_query"), "pairs": 0},
+    {"kinds": ("w_q", "vo_out"), "pairs": 0},
 ]
 
 

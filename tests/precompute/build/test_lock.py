@@ -43,7 +43,7 @@ def test_free_after_a_kill(tmp_path: Path) -> None:
     held = context.Event()
     child = context.Process(target=hold, args=(tmp_path, held))
     child.start()
-    assert held.wait(60)
+    assert held.wait(300)
     with pytest.raises(BuildRunning, match=rf"\(pid {child.pid}\)"), build_lock(tmp_path):
         pass
     child.kill()

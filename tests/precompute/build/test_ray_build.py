@@ -40,8 +40,8 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.difference import Difference
 from lexiscope.precompute.weights.sources import resolve
-from tests.precompute.weights.hub_server import Hub
 from tests.support.builds import PAIRS, SMALL, K, Listener, command, contents, small_gpt2
+from tests.support.dataset_hub import DatasetHub
 from tests.support.differences import difference_of, fine_tune, tuned_from
 from tests.support.models import tiny_gpt2, tiny_llama
 
@@ -49,7 +49,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 STORE_BYTES = 100 << 20
 MEMORY = 4 << 30  # that tasks may ask for, whatever else runs here
-LAYERS = 10  # of the model `deep`
+LAYERS = 6  # of the model `deep`
 CORES = 2  # of each machine: a task has both
 MACHINE = {"num_cpus": CORES, "object_store_memory": STORE_BYTES, "memory": MEMORY}
 
@@ -106,14 +106,14 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def hub() -> Iterator[tuple[Hub, str]]:
-    server = Hub()
+def hub() -> Iterator[tuple[DatasetHub, str]]:
+    server = DatasetHub()
     with server.serve() as url:
         yield server, url
 
 
 @pytest.fixture(scope="module")
-def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
+def machines(hub: tuple[DatasetHub, str]) -> Iterator[Machines]:
     """One cluster for all tests of this module."""
     folder = Path(tempfile.mkdtemp(prefix="ls-", dir="/tmp"))  # short: the paths of sockets have 107 bytes at most
     caches, temporary = (folder / "hub-0", folder / "hub-1"), folder / "tmp"
@@ -129,6 +129,7 @@ def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
         patch.setenv("HF_ENDPOINT", hub[1])
         patch.setenv("RAY_health_check_period_ms", "1000")  # five at which nobody answers, and a machine counts as lost
         patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")  # another would have to load torch again
+        patch.setenv("RAY_prestart_worker_first_driver", "0")  # a process for each task, and none in advance
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
         patch.setenv("HF_HUB_CACHE", str(caches[0]))
         patch.setenv("TMPDIR", str(temporary))
@@ -237,7 +238,7 @@ def test_models_at_once_have_the_bytes_of_local_builds(
 
 
 def test_a_hub_model_comes_from_the_cache_of_each_machine(
-    machines: Machines, hub: tuple[Hub, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machines: Machines, hub: tuple[DatasetHub, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, url = hub
     commit = server.add("owner/tiny", tiny_gpt2(tmp_path / "model"))
@@ -256,14 +257,19 @@ def test_a_hub_model_comes_from_the_cache_of_each_machine(
     huggingface_hub.close_session()
 
 
-def test_a_task_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    def spoil(name: str, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor * torch.nan if name.endswith("h.1.mlp.c_fc.weight") else tensor
+def test_what_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    """A layer alone, or all of a model whose embedding is spoiled."""
+
+    def spoil(ending: str) -> Callable[[str, torch.Tensor], torch.Tensor]:
+        return lambda name, tensor: tensor * torch.nan if name.endswith(ending) else tensor
 
     whole = small_gpt2(tmp_path / "whole")
-    spoiled = tuned_from(whole, tmp_path / "spoiled", spoil)
-    failed, text = on_ray(tmp_path / "ray", Checkpoint.open(spoiled), Checkpoint.open(whole))
-    assert failed == 1
+    spoiled = tuned_from(whole, tmp_path / "spoiled", spoil("h.1.mlp.c_fc.weight"))
+    unusable = tuned_from(whole, tmp_path / "unusable", spoil("wte.weight"))
+    failed, text = on_ray(tmp_path / "ray", *(Checkpoint.open(folder) for folder in (spoiled, unusable, whole)))
+    assert failed == 2
+    assert "lexiscope: unusable: vocabulary could not be made" in text
+    assert not (tmp_path / "ray" / "unusable" / "manifest.json").exists()
     assert "lexiscope: spoiled: layer 1 could not be made on " in text
     assert "h.1.mlp.c_fc.weight" in text
     assert "values that are not finite numbers" in text
@@ -326,19 +332,6 @@ def test_what_becomes_of_tasks_that_run_out_of_memory_or_die(machines: Machines,
     assert same(tmp_path / "ray", tmp_path / "here")
 
 
-def test_an_embedding_that_fails_ends_its_model_alone(tmp_path: Path) -> None:
-    def spoil(name: str, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor * torch.inf if name.endswith("wte.weight") else tensor
-
-    whole = small_gpt2(tmp_path / "whole")
-    spoiled = tuned_from(whole, tmp_path / "spoiled", spoil)
-    failed, text = on_ray(tmp_path / "ray", Checkpoint.open(spoiled), Checkpoint.open(whole))
-    assert failed == 1
-    assert "lexiscope: spoiled: vocabulary could not be made" in text
-    assert not (tmp_path / "ray" / "spoiled" / "manifest.json").exists()
-    assert Index.open(tmp_path / "ray" / "whole").layers == (0, 1, 2)
-
-
 def test_a_machine_with_other_code_ends_the_command(
     deep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,7 +345,7 @@ def test_a_machine_with_other_code_ends_the_command(
 def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
     machines: Machines, deep: Path, deep_index: Path, tmp_path: Path
 ) -> None:
-    """The real command, by all ways to a cluster: what one leaves, the next goes on with."""
+    """The real command, on a machine of the cluster and as a client: what one leaves, the next goes on with."""
     words = ("precompute", deep, "--data", tmp_path, *SMALL, "--ray")
     known, first = {"RAY_ADDRESS": machines.address}, f"is ready; 1 of {LAYERS}"
     with command(tmp_path / "log", *words, "auto", environment=known, pause_at=first) as child:
@@ -369,9 +362,8 @@ def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
     assert "Traceback" not in child.output()
     interrupted = len(Index.open(tmp_path / "deep").layers)
     assert killed < interrupted
-    with command(tmp_path / "log", *words, "local", environment={"RAY_memory_monitor_refresh_ms": "0"}) as child:
-        assert child.ended(seconds=300) == 0, child.output()
-    assert f"deep: {interrupted} of {LAYERS} layers are ready" in child.output()
+    failed, text = on_ray(tmp_path, Checkpoint.open(deep))
+    assert (failed, f"deep: {interrupted} of {LAYERS} layers are ready" in text) == (0, True), text
     assert contents(tmp_path / "deep") == contents(deep_index)
 
 

@@ -128,20 +128,6 @@ def test_memory_that_never_suffices_is_named(begun: QueuedBuild, monkeypatch: py
     )
 
 
-def test_any_other_fault_is_told_and_not_tried_again(begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(piece: Name, _threads: int) -> None:
-        if piece == 2:
-            raise ZeroDivisionError("division by zero")
-
-    runner = runner_of(begun, make, monkeypatch)
-    outcomes = {
-        name_of(order.pieces): outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)
-    }
-    assert outcomes[2].fault == "error"
-    assert outcomes[2].text.startswith("ZeroDivisionError: division by zero (test_ray_queue.py, line ")
-    assert len(runner.tried) == 3
-
-
 def test_weights_that_cannot_be_sent_are_a_fault_of_their_layer(
     begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:

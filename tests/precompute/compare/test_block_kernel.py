@@ -64,16 +64,6 @@ def test_nothing_is_missed(way: str, n_rows: int, n_columns: int, seed: int, mos
     assert all(abs(block[i, j]) + 2 * ERROR >= column_floors[j] for i, j in columns)
 
 
-@pytest.mark.parametrize("way", SCANS)
-def test_few_are_looked_at_again(way: str) -> None:
-    """Exact products of pairs are slow: of a block without floors little more than the best are asked for."""
-    block = blocks(512, 3072, 0, ties=False)
-    nothing = np.full(512, -1, np.float32), np.full(3072, -1, np.float32)
-    _, of_rows, of_columns = SCANS[way](block, *nothing, ERROR, 10, 10)
-    assert len(of_rows) < 512 * 10 * 2
-    assert len(of_columns) < 3072 * 10 * 2
-
-
 def _as_set(pairs: NDArray[Any]) -> set[tuple[int, int]]:
     listed = [(int(i), int(j)) for i, j in pairs]
     assert len({*listed}) == len(listed)

@@ -1,11 +1,8 @@
 """The comparison job: what it says and makes, killed or disturbed, and what it refuses."""
 
-import errno
 import os
-import random
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +12,7 @@ import torch
 
 from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.compare.job import CompareOptions, compare
-from lexiscope.precompute.errors import BuildError, BuildRunning, DiskFull, OptionsDiffer
+from lexiscope.precompute.errors import BuildError, BuildRunning, OptionsDiffer
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index.comparison import Comparison
 from lexiscope.precompute.index.comparison_record import KERNEL, comparison_file
@@ -65,17 +62,6 @@ def test_what_it_makes_and_says(sources: tuple[Path, Path], compared: Path, tmp_
     quick_compare(*sources, tmp_path, listener)
     assert listener.kinds == []
     assert "was up to date already, nothing to do: 10 of 10 kinds" in listener.text.getvalue()
-
-
-def test_only_some_kinds_and_then_the_rest(sources: tuple[Path, Path], compared: Path, tmp_path: Path) -> None:
-    folder = quick_compare(*sources, tmp_path, kinds=())
-    assert sorted(contents(folder)) == sorted([".lock", COMPARISON, comparison_file(KERNEL)])
-    assert Comparison.open(folder).kinds == ()
-    assert np.array_equal(Comparison.open(folder).kernel(), Comparison.open(compared).kernel())
-    quick_compare(*sources, tmp_path, kinds=("w_o",))
-    assert Comparison.open(folder).kinds == ("w_o",)
-    quick_compare(*sources, tmp_path)
-    assert contents(folder) == contents(compared)
 
 
 def test_what_chance_gives_is_added_to_a_comparison_without_it(
@@ -144,10 +130,6 @@ def test_a_difference_is_compared_like_any_model(sources: tuple[Path, Path], tmp
 # Killed, disturbed
 
 
-def _compare_in_child(one: Path, other: Path, data: Path) -> None:
-    quick_compare(one, other, data)
-
-
 def _killed_at(one: Path, other: Path, data: Path, moment: str) -> None:
     """A comparison that the system ends at once: when a kind is ready, in the middle of one, or of a write."""
 
@@ -174,18 +156,12 @@ def _killed_at(one: Path, other: Path, data: Path, moment: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("moment", "ready"), [
-    ("after ff_key", 1),
-    ("after w_o", 6),
-    ("within ff_key", 0),
-    ("within w_q", 2),
-    ("writing kernel.safetensors", 0),
-    ("writing w_k.safetensors", 3),
-    ("writing comparison.json", None),
+    ("after w_o", 6), ("within w_q", 2), ("writing w_k.safetensors", 3), ("writing comparison.json", None),
 ])  # fmt: skip
 def test_killed(sources: tuple[Path, Path], compared: Path, tmp_path: Path, moment: str, ready: int | None) -> None:
     process = forks().Process(target=_killed_at, args=(*sources, tmp_path, moment))
     process.start()
-    process.join(240)
+    process.join(300)
     assert process.exitcode == -signal.SIGKILL
     folder = tmp_path / "vs" / "one" / "other"
     if ready is not None:
@@ -196,29 +172,6 @@ def test_killed(sources: tuple[Path, Path], compared: Path, tmp_path: Path, mome
     listener = CompareListener()
     quick_compare(*sources, tmp_path, listener)
     assert listener.kinds == [*KINDS[ready or 0 :]]
-    assert contents(folder) == contents(compared)
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_ends_byte_identical(
-    sources: tuple[Path, Path], compared: Path, tmp_path: Path
-) -> None:
-    folder, dice = tmp_path / "vs" / "one" / "other", random.Random(3)
-    process = forks().Process(target=_compare_in_child, args=(*sources, tmp_path / "first"))
-    started = time.monotonic()
-    process.start()
-    process.join(240)
-    whole = time.monotonic() - started
-    for _ in range(5):
-        process = forks().Process(target=_compare_in_child, args=(*sources, tmp_path))
-        process.start()
-        process.join(whole * dice.random())
-        process.kill()
-        process.join()
-        if (folder / COMPARISON).exists():
-            left = Comparison.open(folder)
-            assert all(left.similarity(kind).shape == (3, 2) for kind in left.kinds)
-    quick_compare(*sources, tmp_path)
     assert contents(folder) == contents(compared)
 
 
@@ -241,11 +194,7 @@ def test_what_a_kill_leaves_is_used_or_removed(
     assert contents(folder) == contents(compared)
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda path: path.write_bytes(path.read_bytes()[:-7]),
-    lambda path: path.write_bytes(b""),
-    Path.unlink,
-])  # fmt: skip
+@pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(path.read_bytes()[:-7]), Path.unlink])
 def test_a_damaged_file_is_made_again(
     sources: tuple[Path, Path], compared: Path, tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
@@ -255,25 +204,6 @@ def test_a_damaged_file_is_made_again(
     quick_compare(*sources, tmp_path, listener)
     assert listener.kinds == ["w_q"]
     assert contents(folder) == contents(compared)
-
-
-def test_full_disk_leaves_nothing_and_the_comparison_goes_on(
-    sources: tuple[Path, Path], compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flush = os.fsync
-
-    def refuse(descriptor: int) -> None:
-        if "w_q.safetensors" in os.readlink(f"/proc/self/fd/{descriptor}"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        flush(descriptor)
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(DiskFull, match=r"w_q\.safetensors.*again"):
-        quick_compare(*sources, tmp_path)
-    monkeypatch.setattr(os, "fsync", flush)
-    assert not list(tmp_path.glob("vs/one/other/*.partial"))
-    quick_compare(*sources, tmp_path)
-    assert contents(tmp_path / "vs" / "one" / "other") == contents(compared)
 
 
 def test_a_folder_that_is_removed_meanwhile(sources: tuple[Path, Path], tmp_path: Path) -> None:

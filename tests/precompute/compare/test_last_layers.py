@@ -12,7 +12,7 @@ from lexiscope.precompute.live.weights import CLASSIFIER, Weights, load_net
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.classifiers import make_classifier
-from tests.support.families import FAMILIES, archetype_parameters, family_parameters
+from tests.support.families import FAMILIES, archetype_parameters
 from tests.support.families import load_net as reference
 from tests.support.models import hf
 from tests.support.tokenizers import TOKENIZERS
@@ -34,7 +34,7 @@ def inputs(family: str, padding: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("last", [1, 3])
-@pytest.mark.parametrize("family", family_parameters(*DECODERS))
+@pytest.mark.parametrize("family", archetype_parameters(*DECODERS))
 def test_the_last_layers_of_a_decoder(family: str, last: int, family_folder: Callable[[str], Path]) -> None:
     folder = family_folder(family)
     model = describe(Checkpoint.open(folder))

@@ -114,12 +114,6 @@ def test_the_manifest_names_every_file(index: Index, folder: Path) -> None:
         assert pq.ParquetFile(folder / file["file"]).metadata.num_rows == file["rows"]
 
 
-def test_only_what_is_asked_for(index: Index, tmp_path: Path) -> None:
-    exported(index, tmp_path, names=("w_o",), lenses=("cosine",))
-    assert {path.name for path in tmp_path.iterdir()} == {job.MANIFEST, "w_o.parquet"}
-    assert pq.read_table(tmp_path / "w_o.parquet")["lens"].unique().to_pylist() == ["cosine"]
-
-
 @pytest.mark.parametrize(("options", "said"), [
     ({"names": ("ff_up",)}, "'ff_up' is not in this index: there are ff_key"),
     ({"lenses": ("euclid",)}, "'euclid' is not in this index: there are dot, cosine"),
@@ -140,11 +134,6 @@ def test_a_damaged_layer_is_named_and_no_file_is_half_there(tmp_path: Path, name
     with pytest.raises(ShardDamaged, match=r"layer-1.safetensors is damaged: .* has a score that is no number"):
         exported(Index.open(source), tmp_path / "lists", names=(name,))
     assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
-
-
-def test_an_empty_folder_is_taken(index: Index, tmp_path: Path) -> None:
-    exported(index, tmp_path, names=("w_o",))
-    assert (tmp_path / job.MANIFEST).exists()
 
 
 @pytest.mark.parametrize("what", ["a folder", "a file", "a link", "a former export"])

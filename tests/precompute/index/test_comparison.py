@@ -125,7 +125,6 @@ def test_what_is_not_there(
 @pytest.mark.parametrize(("spoil", "said"), [
     (Path.unlink, "is missing. Run `lexiscope compare someone/one someone/other` again to make it"),
     (lambda path: path.write_bytes(path.read_bytes()[:-1]), "cut short.*Delete this file and run `lexiscope compare"),
-    (lambda path: path.write_bytes(b"not one"), "is cut short"),
     (lambda path: path.write_bytes((path.parent / "w_q.safetensors").read_bytes()), "does not fit comparison.json"),
 ])  # fmt: skip
 def test_a_damaged_file_says_so_and_the_others_serve(folder: Path, spoil: Callable[[Path], object], said: str) -> None:
@@ -139,11 +138,9 @@ def test_a_damaged_file_says_so_and_the_others_serve(folder: Path, spoil: Callab
 
 @pytest.mark.parametrize(("change", "read"), [
     ({"similarity": np.full((3, 2), np.nan, np.float32)}, lambda found: found.similarity("w_q")),
-    ({"assignment": np.array([[0, 0], [0, 1]], np.uint16)}, lambda found: found.assignment("w_q")),
     ({"assignment": np.array([[0, 0], [1, 2]], np.uint16)}, lambda found: found.assignment("w_q")),
     ({"a.layer": np.full((12, 8), 2, np.uint16)}, lambda found: found.matches("a", "w_q", 0, 0)),
     ({"a.index": np.full((12, 8), 4, np.uint32)}, lambda found: found.strongest("w_q", 1)),
-    ({"a.r": np.full((12, 8), np.nan, np.float32)}, lambda found: found.matches("a", "w_q", 0, 0)),
     ({"a.r": np.tile(np.linspace(0, 1, 8, dtype=np.float32), (12, 1))}, lambda found: found.matches("a", "w_q", 0, 0)),
 ])  # fmt: skip
 def test_numbers_that_cannot_be(folder: Path, change: dict[str, Array], read: Callable[[Comparison], object]) -> None:
@@ -163,8 +160,6 @@ def test_a_file_of_another_comparison(folder: Path) -> None:
     (lambda fields: fields | {"format": 2}, NewerFormat, "Upgrade lexiscope"),
     (lambda fields: fields | {"tokens": 1}, ManifestDamaged, "fingerprint"),
     (lambda fields: fields | {"tokens": "many"}, ManifestDamaged, "tokens: Input should be a valid integer"),
-    (lambda fields: fields | {"more": 1}, ManifestDamaged, "more: Extra inputs"),
-    (lambda fields: fields | {"matched": "luck"}, ManifestDamaged, "matched"),
     (lambda fields: [fields], ManifestDamaged, "it is not an object"),
     (lambda fields: fields | {"files": {"ff_up": fields["files"]["w_q"]}}, ManifestDamaged, "a file of 'ff_up'"),
     (lambda fields: fields | {"a": fields["a"] | {"kinds": {"x": 1}}}, ManifestDamaged, "kinds are not some of"),

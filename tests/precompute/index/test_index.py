@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +46,14 @@ def folder(half_built: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("read", "said"), [
     (lambda shard: shard.vector("ff_gate", 0, "dot"), "kind 'ff_gate': there are ff_key, "),
     (lambda shard: shard.vector("ff_key", -1, "dot"), "ff_key -1: layer 1 has ff_key 0 to 5"),
-    (lambda shard: shard.vector("ff_key", 6, "dot"), "0 to 5"),
     (lambda shard: shard.vector("w_o", 8, "dot"), "w_o 8: layer 1 has w_o 0 to 7"),
     (lambda shard: shard.vector("ff_up", 0, "dot"), "kind 'ff_up': there are ff_key, ff_value, w_q"),
     (lambda shard: shard.vector("ff_key", 0, "l2"), "lens 'l2': there are dot, cosine"),
     (lambda shard: shard.similarity(6, "dot"), "neuron 6: layer 1 has neuron 0 to 5"),
-    (lambda shard: shard.subhead_similarity("vo", 2, 0, "dot"), "head 2: layer 1 has head 0 to 1"),
     (lambda shard: shard.subhead_similarity("vo", 1, 4, "dot"), "subhead 4: layer 1 has subhead 0 to 3"),
     (lambda shard: shard.subhead_similarity("ov", 1, 3, "dot"), "similarity 'ov': there are ff, vo, qk"),
     (lambda shard: shard.heads.pairs("ov", 0, "dot", "all", "top"), "matrix 'ov': there are vo, qk"),
     (lambda shard: shard.heads.pairs("vo", 2, "dot", "all", "top"), "head 2: layer 1 has head 0 to 1"),
-    (lambda shard: shard.heads.pairs("vo", -1, "dot", "all", "top"), "head -1"),
     (lambda shard: shard.heads.pairs("vo", 0, "dot", "some", "top"), "preset 'some': there are all, distinct, words"),
     (lambda shard: shard.heads.pairs("vo", 0, "dot", "all", "left"), "end 'left': there are top, bottom"),
 ])  # fmt: skip
@@ -121,9 +117,7 @@ def misplace_tokens(path: Path) -> None:
 
 @pytest.mark.parametrize(("harm", "error", "said"), [
     (lambda path: cut(path, 1000), ShardDamaged, "is cut short"),
-    (lambda path: cut(path, 0), ShardDamaged, "is cut short"),
     (lambda path: flip(path, 200), ShardDamaged, "header"),
-    (lambda path: flip(path, 0), ShardDamaged, "header"),
     (lambda path: flip(path, 5), ShardDamaged, "claims a header"),
     (empty, ShardDamaged, "inverted.offsets do not fit"),
     (newer, NewerFormat, "format 9.*Upgrade lexiscope"),
@@ -150,21 +144,8 @@ def test_a_harmed_shard_is_named_and_the_others_serve(
     index.shard(3).vector("ff_key", 0, "dot")
 
 
-def test_a_flipped_byte_in_the_data_is_found_by_its_checksum(folder: Path) -> None:
-    """Opening reads a few numbers; verifying reads all."""
-    flip(folder / Piece("lists", 1).file(1), -100)
-    index = Index.open(folder)
-    assert index.layers == (1, 3)
-    with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is damaged: its contents do not have the checksum"):
-        index.manifest.shards[1].check_sum(folder)
-    index.manifest.shards[3].check_sum(folder)
-
-
 @pytest.mark.parametrize(("foreign", "said"), [
     (make_manifest(model="other"), "'model': 'other'"),
-    (make_manifest(k=K - 1), "'build'"),
-    (make_manifest(pairs=PAIRS + 1), "'build'"),
-    (make_manifest(replace(GPT2, d_mlp=7)), "'build'"),
     (make_manifest().with_changes(revision="1"), "'build'"),
 ])  # fmt: skip
 def test_a_shard_of_another_build(folder: Path, tmp_path: Path, foreign: Manifest, said: str) -> None:
@@ -231,24 +212,17 @@ def read_nothing(shard: Any) -> None:
     (spoil("w_v.ids", D_VOCAB), read_vector, rf"w_v 2 \(dot, top\) lists token {D_VOCAB}; the last"),
     (spoil("w_v.ids", 65535, (2, 0, 1, -1)), read_vector, "lists token 65535"),
     (spoil("w_v.scores", np.nan, (2, 0, 0, 3)), read_vector, "no number"),
-    (spoil("w_v.scores", np.inf, (2, 0, 1, 0)), read_vector, "no number"),
     (spoil("w_v.norm", np.nan), read_vector, "norm of w_v 2"),
-    (spoil("w_v.norm", -1), read_vector, "norm of w_v 2"),
     (spoil("w_v.coherence", 1.1, (2, 0, 0)), read_vector, "coherence of w_v 2 is 1.1"),
-    (spoil("w_v.coherence", -np.inf, (2, 0, 1)), read_vector, "coherence of w_v 2 is -inf"),
     (spoil("vo.coherence", 7, (0, 0, 0, 0)), read_pairs, "coherence of vo of head 0 is 7.0"),
     (spoil("vo.readability", 2, (0, 0, 0, 0)), read_readability, "readability of vo of head 0 is 2.0"),
     (spoil("ff.similarity", np.nan), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0 is nan"),
     (spoil("qk.similarity", -1, (1, 2)), read_subhead, "the similarity of qk of head 1, subhead 2, is -1.0"),
-    (spoil("ff.similarity", 2), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0"),
     (spoil("vo.ids", D_VOCAB), read_pairs, r"vo of head 0 \(dot, all, top\) lists token"),
     (spoil("vo.scores", np.nan), read_pairs, "no number"),
     (spoil("vo.count", PAIRS + 1), read_pairs, f"claims {PAIRS + 1} pairs in a list of {PAIRS}"),
-    (spoil("vo.count", 2**32 - 1), read_pairs, "claims 4294967295 pairs"),
     (spoil("inverted.offsets", 2**32 - 1), read_nothing, "inverted.offsets do not fit"),
     (spoil("inverted.offsets", 3, (0, 0, 0)), read_nothing, "inverted.offsets do not fit"),
-    (spoil("inverted.offsets", 3, (0, 1, 0)), read_nothing, "inverted.offsets do not fit"),
-    (spoil("inverted.offsets", 2**31, (0, 0, -1)), read_nothing, "inverted.offsets do not fit"),
     (spoil("paired.offsets", 0, (1, 1, -1)), read_nothing, "paired.offsets do not fit"),
     (spoil("w_v.ids", 7), read_vector, r"w_v 2 \(dot, top\) lists token 7 twice"),
     (spoil("vo.ids", 0), read_pairs, r"vo of head 0 \(dot, all, top\) lists the pair \[0, 0\] twice"),

@@ -7,24 +7,10 @@ import orjson
 import pytest
 
 from lexiscope.precompute.errors import ShardDamaged
-from lexiscope.precompute.index.stitching import STITCHING, AfterLayer, Measured, StitchingRun, dump_runs, read_runs
+from lexiscope.precompute.index.stitching import STITCHING, dump_runs, read_runs
+from tests.support.comparisons import stitching_run
 
-RUN = StitchingRun(
-    texts="reviews.csv",
-    sha256="0" * 64,
-    last=3,
-    measure="label",
-    count=20,
-    skipped=1,
-    predictions=20,
-    length=256,
-    by_layer=(AfterLayer(layer=0, accuracy=0.5, loss=0.7), AfterLayer(layer=1, accuracy=0.75, loss=0.6)),
-    embedding=Measured(accuracy=0.5, loss=0.8),
-    own=Measured(accuracy=0.9, loss=0.3),
-    chance=Measured(accuracy=0.55, loss=0.69),
-    a_weights_sha256="a" * 64,
-    b_weights_sha256="b" * 64,
-)
+RUN = stitching_run("a" * 64, "b" * 64, n_layers=2, measure="label")
 
 
 def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -36,7 +22,7 @@ def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [
     b"", b"{}", dump_runs((RUN,))[:-9], b'[{"texts": 1}]', b"[" * 100_000,
     orjson.dumps([RUN.model_dump() | {"by_layer": [{"layer": 0, "accuracy": 7, "loss": 1}]}]),
-    dump_runs((RUN,)).replace(b"0.3", b"NaN"),
+    dump_runs((RUN,)).replace(b"1.5", b"NaN"),
     orjson.dumps([RUN.model_dump() | {"by_layer": []}]),
     orjson.dumps([RUN.model_dump() | {"by_layer": [{"layer": 5, "accuracy": 0.5, "loss": 1}]}]),
     json.dumps([RUN.model_dump() | {"count": 10**30}]).encode(),

@@ -18,7 +18,6 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from lexiscope.precompute.errors import BuildError, DiskFull, LexiscopeError, NewerFormat, ShardDamaged
-from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index import tensor_file
 from lexiscope.precompute.index.tensor_file import DTYPES, MAX_HEADER, TensorFile, write_tensors
 from tests.support.small_disk import small_disk
@@ -46,7 +45,7 @@ ARRAYS = st.dictionaries(
     st.sampled_from(list(DTYPES)).flatmap(lambda dtype: hnp.arrays(dtype, SHAPES)),
     max_size=5,
 )
-ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def same(left: NDArray[Any], right: NDArray[Any]) -> bool:
@@ -184,39 +183,26 @@ NOT_OURS = "not one that Lexiscope writes"
     (header(a=entry(), b=entry()), bytes(8), NOT_OURS),  # one over the other
     (header(a=entry(), b=entry(offsets=[3, 7])), bytes(8), NOT_OURS),
     (header(a=entry(offsets=[1, 5])), bytes(5), NOT_OURS),  # a gap
-    (header(a=entry(offsets=[-4, 0])), bytes(4), NOT_OURS),
     (header(a=entry(offsets=[0, 1 << 62])), bytes(4), NOT_OURS),
     (header(a=entry(offsets=[False, 4])), bytes(4), NOT_OURS),
-    (header(a=entry(offsets=[0.0, 4.0])), bytes(4), NOT_OURS),
-    (header(a=entry(offsets=[])), bytes(4), NOT_OURS),
     (header(a=entry(shape=[5])), bytes(4), NOT_OURS),
     (header(a=entry(dtype="F32")), bytes(4), NOT_OURS),
     (header(b=entry(offsets=[0, 4]), a=entry(offsets=[4, 8])), bytes(8), NOT_OURS),  # out of order
     (json.dumps(header(a=entry())).encode(), bytes(4), NOT_OURS),  # with spaces
     (header({"b": "", "a": ""}), b"", NOT_OURS),
     (header(a=entry()), bytes(5), "too long"),
-    (header(), bytes(1), "too long"),
     (header(a=entry(shape=[1 << 40, 1 << 40])), bytes(4), "too large"),
-    (header(a=entry(shape=[0, 1 << 70], offsets=[0, 0])), b"", "too large"),
     (header(a=entry(shape=[-4])), bytes(4), "no shape"),
-    (header(a=entry(shape=[-2, -2])), bytes(4), "no shape"),
     (header(a=entry(shape=[4.0])), bytes(4), "no shape"),
-    (header(a=entry(shape=[True], offsets=[0, 1])), bytes(1), "no shape"),
     (header(a=entry(shape=[1] * 9, offsets=[0, 1])), bytes(1), "no shape"),
     (header(a=entry(shape="4")), bytes(4), "does not describe"),
-    (header(a=entry(offsets="0")), bytes(4), "does not describe"),
-    (header(a=entry(dtype=None)), bytes(4), "does not describe"),
     (header(a=entry(dtype="F7")), bytes(4), "does not describe"),
-    (header(a=entry(dtype="uint8")), bytes(4), "does not describe"),
     (header(a=entry(more=1)), bytes(4), NOT_OURS),
     (header(a=[]), b"", "does not describe"),
     ({"a": entry()}, bytes(4), "not a description"),
-    ({"__metadata__": [], "a": entry()}, bytes(4), "not a description"),
     (header({"a": 1}), b"", "not a description"),
-    (header({"a": None}), b"", "not a description"),
     ([], b"", "not a description"), (b"", b"", "not JSON"), (b"\x80\x02pickle", b"", "not UTF-8"),
     (b'{"__metadata__":{"a":"1","a":"2"}}', b"", "twice"),
-    (b'{"__metadata__":{},"a":{},"a":{}}', b"", "twice"),
     (b'{"__metadata__":{},"a":NaN}', b"", "NaN"),
     (deep(100_000), b"", "nested too deeply"),
 ])  # fmt: skip
@@ -293,27 +279,6 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         write_tensors(tmp_path / "a", ZEROS, {})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_writer_left_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / f"a{PARTIAL}").write_bytes(b"half of a shard" * 1000)
-    write_tensors(tmp_path / "a", ZEROS, {})
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    assert TensorFile(tmp_path / "a").array("a").tolist() == [0, 0, 0]
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"/no was removed"):
-        write_tensors(tmp_path / "no" / "a", {}, {})
-
-
-def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("keep me")
-    for name in ("a", f"a{PARTIAL}"):
-        (tmp_path / name).symlink_to(tmp_path / "precious")
-    write_tensors(tmp_path / "a", ZEROS, {})
-    assert (tmp_path / "precious").read_text() == "keep me"
-    assert not (tmp_path / "a").is_symlink()
 
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.array(["x"]), np.array([None]), np.zeros(3, np.int32)])

@@ -1,6 +1,7 @@
 """R_k over texts, and samples of states, equal a direct computation: `transformers` runs, sets of tokens by numpy."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ class Plain:
                 self.texts.append(([*first, *tokens, *last], [before + at for at in range(len(tokens))]))
         self.runs: list[Run] = [net.run(tuple(tokens)) for tokens, _ in self.texts]
         self.places = [(text, at) for text, (_, own) in enumerate(self.texts) for at in own]  # by number of a position
+        self.listed, self.tokens = cache(self._listed), cache(self._tokens)  # positions are drawn many times
 
     def state(self, place: tuple[int, int], layer: int) -> Array:
         """(d_model,) after the layer, as W_U meets it."""
@@ -51,7 +53,7 @@ class Plain:
         normed = stream if self.net.layout.first_norm else self.net.norm("final")(stream)
         return np.asarray(normed.double().numpy())
 
-    def listed(self, place: tuple[int, int], layer: int, kind: str, lens: str) -> set[int]:
+    def _listed(self, place: tuple[int, int], layer: int, kind: str, lens: str) -> set[int]:
         """The first tokens of all active vectors."""
         (text, at), listed = place, set[int]()
         run = self.runs[text]
@@ -63,7 +65,7 @@ class Plain:
                 listed |= self.model.tokens(vector, kind in READS, lens, K)[0]
         return listed
 
-    def tokens(self, place: tuple[int, int], layer: int, lens: str) -> set[int]:
+    def _tokens(self, place: tuple[int, int], layer: int, lens: str) -> set[int]:
         """The first of a state."""
         return self.model.tokens(self.state(place, layer)[None], False, lens, K)[0]
 

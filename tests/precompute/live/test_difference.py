@@ -27,14 +27,7 @@ from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.difference import Difference
 from tests.support.brute import lensed, rounded
-from tests.support.differences import (
-    BASE,
-    TUNED,
-    UNCHANGED_HEAD,
-    UNCHANGED_LAYER,
-    UNCHANGED_NEURONS,
-    difference_of,
-)
+from tests.support.differences import BASE, TUNED, UNCHANGED_HEAD, UNCHANGED_LAYER, UNCHANGED_NEURONS, difference_of
 from tests.support.directions import by_full_svd
 from tests.support.models import tiny_gpt2, tiny_llama
 

@@ -25,9 +25,9 @@ def normed_factors(case: Case, matrix: str, layer: int, head: int) -> tuple[brut
     return (reads @ left).numpy(), ((right @ final).T if matrix == "vo" else reads @ right.T).numpy()
 
 
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize("matrix", ["vo", "qk"])
-@pytest.mark.parametrize(("reading", "layer"), [("norm", 1), ("mlp", 0)])
+@pytest.mark.parametrize(("reading", "layer", "matrix", "lens"), [
+    ("norm", 1, "vo", "cosine"), ("norm", 1, "qk", "dot"), ("mlp", 0, "vo", "dot"), ("mlp", 0, "qk", "cosine"),
+])  # fmt: skip
 def test_pairs_equal_brute_force(every: Case, reading: str, layer: int, matrix: str, lens: str) -> None:
     head, W_E, W_U = 2, every.model.W_E.numpy(), every.model.W_U.numpy()
     if reading == "norm":

@@ -50,21 +50,6 @@ def test_company_changes_nothing(every: Case) -> None:
         same(answer, alone)
 
 
-def test_interventions_stay_with_their_own_prompt(case: Case) -> None:
-    plain = PromptAsk(text=TEXT)
-    touched = PromptAsk.model_validate({"text": TEXT, **changed(TOUCHES)})
-    alone = case.ask()
-    first, second, third = case.engine.prompts([plain, touched, plain])
-    assert isinstance(first, dict)
-    assert isinstance(second, dict)
-    assert isinstance(third, dict)
-    for answer in (first, third):
-        same(answer, alone)
-    np.testing.assert_allclose(numbers(second["untouched"]), numbers(alone["prediction"]), atol=1e-5)
-    assert numbers(second["prediction"]) != pytest.approx(numbers(alone["prediction"]), abs=1e-4)
-    assert alone["untouched"] == []
-
-
 @pytest.mark.parametrize("panel", [None, *PANELS])
 def test_panels_that_nobody_asked_for_are_not_there(case: Case, panel: str | None) -> None:
     answer = case.ask(panel=(panel,) if panel else set())

@@ -169,17 +169,7 @@ class Fails(Watcher):
 def test_a_run_leaves_no_hook_behind(every: Case) -> None:
     w, tokens = every.engine.weights, every.engine.words.prompt(TEXT)
     before = hooks_of(w.net)
-    every.ask(
-        panel=(
-            "evolution",
-            "attention",
-            "patterns",
-            "neurons",
-            "coverage",
-            "attribution",
-        ),
-        **changed(TOUCHES),
-    )
+    every.ask(panel=("evolution", "attention", "patterns", "neurons", "coverage", "attribution"), **changed(TOUCHES))
     assert hooks_of(w.net) == before
     for where in ("layer", "attention", "ff"):
         with torch.inference_mode(), pytest.raises(RuntimeError, match="in the middle"):
@@ -229,10 +219,6 @@ def test_what_a_gpt2_config_may_change(tmp_path: Path, changes: dict[str, Any]) 
     path = tiny_gpt2(tmp_path, biases=True) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     check_logits(make_case(tmp_path))
-
-
-def test_biases_of_a_llamas_mlp(tmp_path: Path) -> None:
-    check_logits(make_case(tiny_llama(tmp_path, biases=True, mlp_biases=True)))
 
 
 @pytest.mark.parametrize(("changes", "said"), [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers
 
-from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.live.seed_ranking import Seed, find_seed, query, rank_by_seeds
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.architectures.base import Model
@@ -64,23 +64,6 @@ def test_a_tokenizer_that_puts_spaces_itself_gets_no_second_one(word: str, piece
     assert found == (pieces or ["▁dog", "▁z", "eb", "ra"])
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
-@pytest.mark.parametrize("word", ["dog", " dog "])
-def test_a_word_is_one_token_in_every_family(name: str, word: str) -> None:
-    tokenizer = TOKENIZERS[name]().tokenizer
-    (token,) = find_seed(tokenizer, word).tokens
-    spellings = {
-        "llama": "▁dog",
-        "mistral": "▁dog",
-        "phi3": "▁dog",
-        "gemma": "▁dog",
-        "xlm-roberta": "▁dog",
-        "bert": "dog",
-        "distilbert": "dog",
-    }
-    assert tokenizer.id_to_token(token) == spellings.get(name, "Ġdog")
-
-
 @pytest.mark.parametrize(("word", "pieces"), [
     ("Dog", ["dog"]), ("dog lion", ["dog", "lion"]), ("##s", ["##s"]), ("[MASK]", ["[MASK]"]), ("[UNK]", ["[UNK]"]),
     ("wording", ["word", "##ing"]), ("zoos", ["z", "##o", "##o", "##s"]),
@@ -95,26 +78,6 @@ def test_words_and_pieces_of_wordpiece(word: str, pieces: list[str]) -> None:
 def test_a_word_that_a_vocabulary_does_not_know_is_no_seed(word: str, name: str, unknown: str) -> None:
     with pytest.raises(NotFound, match=rf"unknown to this vocabulary \({unknown}\)"):
         find_seed(TOKENIZERS[name]().tokenizer, word)
-
-
-def test_a_kind_that_is_asked_for_twice_is_ranked_once(model: Model) -> None:
-    seeds = [find_seed(TOKENIZER, "dog")]
-    assert rank_by_seeds(model, seeds, ["w_q", "w_q"], 20) == rank_by_seeds(model, seeds, ["w_q"], 20)
-
-
-@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (1.0, -1.0, 2.0)])
-def test_the_query_is_the_weighted_mean_of_the_words_less_the_mean_of_all(weights: tuple[float, ...]) -> None:
-    W = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
-    tokens = [(3,), (4, 5, 9), (7,)]
-    found = query(W, [Seed("word", few, weight) for few, weight in zip(tokens, weights, strict=True)])
-    words = [W[list(few)].mean(axis=0, dtype=np.float64) - W.mean(axis=0, dtype=np.float64) for few in tokens]
-    np.testing.assert_allclose(found, np.array(weights) @ words / np.abs(weights).sum(), atol=1e-6)
-
-
-def test_words_that_cancel_each_other_out_are_refused() -> None:
-    W = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
-    with pytest.raises(BadRequest, match="cancel each other out"):
-        query(W, [Seed("dog", (3,)), Seed("dog", (3,), -1.0)])
 
 
 def test_tokens_without_an_embedding_are_named() -> None:

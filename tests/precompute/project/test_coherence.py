@@ -4,17 +4,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.coherence import (
-    FIRST_TOKENS,
-    Directions,
-    coherence,
-    hubs,
-    pair_coherence,
-)
+from lexiscope.precompute.project.coherence import FIRST_TOKENS, Directions, coherence, hubs, pair_coherence
 from lexiscope.precompute.project.embedding import Embedding
 from lexiscope.precompute.shape import HUB_FACTOR
 from tests.precompute.project.vocabularies import vocabulary
@@ -32,7 +26,6 @@ def lists(random: np.random.Generator, n: int, k: int, d_vocab: int) -> Array:
     return np.stack([random.permutation(d_vocab)[:k] for _ in range(n)]).astype(np.uint32)
 
 
-@settings(max_examples=60)
 @given(
     kind=st.sampled_from(["random", "offset", "heavy tail", "zero rows", "equal halves", "all equal", "integers"]),
     d_vocab=st.integers(1, 120),
@@ -75,7 +68,6 @@ def test_hubs_are_in_many_more_lists_than_chance_has_it() -> None:
     assert np.argwhere(hubs(kinds, d_vocab)).tolist() == [[0, d_vocab - 1], [1, d_vocab - 2]]
 
 
-@settings(max_examples=60)
 @given(n=st.integers(0, 60), d_vocab=st.integers(1, 60), hub_share=st.sampled_from([0, 0.3]), seed=st.integers(0, 99))
 def test_pair_coherence(n: int, d_vocab: int, hub_share: float, seed: int) -> None:
     """Each side by itself, a token counted once, where it comes first."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.errors import BadWeights
@@ -14,7 +14,6 @@ from tests.support import brute
 CPU = torch.device("cpu")
 
 
-@settings(max_examples=60)
 @given(kind=st.sampled_from(KINDS), d_vocab=st.integers(1, 100), d_model=st.integers(1, 40), seed=st.integers(0, 1000))
 def test_mean_norms_and_directions(kind: str, d_vocab: int, d_model: int, seed: int) -> None:
     E = vocabulary(kind, d_vocab, d_model, seed)

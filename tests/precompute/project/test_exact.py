@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.project.embedding import Embedding
@@ -15,7 +15,6 @@ from tests.precompute.project.vocabularies import KINDS, vocabulary
 from tests.support import brute
 
 
-@settings(max_examples=100)
 @given(n=st.integers(0, 4 * LANES + 1), scale=st.sampled_from([1e-20, 1, 1e15]), seed=st.integers(0, 1000))
 def test_dot_products(n: int, scale: float, seed: int) -> None:
     x, y = (np.random.default_rng(seed).standard_normal((2, n)) * scale).astype(np.float32)

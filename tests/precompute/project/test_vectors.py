@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -59,7 +59,6 @@ def same(lists: Lists, E: Array, V: Array, k: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(
     kind=st.sampled_from(KINDS),
     d_vocab=st.integers(1, 3 * GROUP),
@@ -75,7 +74,7 @@ def test_lists_are_those_of_a_full_sort(kind: str, d_vocab: int, d_model: int, n
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("d_vocab", [GROUP * groups + more for groups in (1, 4) for more in (-1, 0, 1)])
+@pytest.mark.parametrize("d_vocab", [GROUP - 1, GROUP, 4 * GROUP + 1])
 def test_every_k_at_the_edges_of_groups(kind: str, d_vocab: int) -> None:
     E, V = vocabulary(kind, d_vocab, 12, d_vocab), vectors(kind, 3, 12, d_vocab)
     for k in {1, 2, GROUP - 1, GROUP, GROUP + 1, d_vocab - 1, d_vocab, d_vocab + 1}:
@@ -114,7 +113,6 @@ def test_a_device_proposes_and_where_that_proves_nothing_the_cpu_decides(kind: s
 
 
 @given(kind=st.sampled_from(KINDS), d_vocab=st.integers(1, 150), d_model=st.integers(1, 300), seed=st.integers(0, 1000))
-@settings(max_examples=60)
 @example("huge outlier", 100, 64, 0)
 @example("offset", 100, 2000, 0)
 def test_scores_of_the_product_err_less_than_is_claimed(kind: str, d_vocab: int, d_model: int, seed: int) -> None:

@@ -54,16 +54,6 @@ def test_every_commit_is_an_index(data: Path, hub: DatasetHub, monkeypatch: pyte
     assert f"`lexiscope pull {REPOSITORY}` takes them elsewhere" in said
 
 
-def test_layers_of_many_bytes_come_alone(
-    data: Path, hub: DatasetHub, monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
-    monkeypatch.setattr(push_job, "COMMIT_BYTES", 1)
-    run("push", "tiny", REPOSITORY, "--message", "lists", "--revision", "try", "--data", data)
-    assert layers_of_commits(hub) == [[3], [2, 3], [1, 2, 3], [0, 1, 2, 3]]
-    assert hub.repositories[REPOSITORY].messages[1:] == ["lists"] * 4
-    assert MANIFEST not in (hub.repositories[REPOSITORY].files("main") or {})
-
-
 def test_only_what_is_missing_is_sent(data: Path, hub: DatasetHub, run: Run) -> None:
     """An index that is not finished is published, and goes on; twice the same changes nothing."""
     whole = Manifest.load(data / "tiny")

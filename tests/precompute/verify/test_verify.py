@@ -71,12 +71,8 @@ def flip(path: Path, at: int) -> None:
 
 @pytest.mark.parametrize(("name", "damage", "said"), [
     ("layer-1.safetensors", lambda path: flip(path, -1000), "checksum"),
-    ("layer-1.safetensors", lambda path: flip(path, 8), "header"),
-    ("layer-1.safetensors", Path.unlink, "missing"),
     ("vocabulary.safetensors", lambda path: flip(path, 1500), "checksum"),
     ("neighbours.safetensors", lambda path: flip(path, -100), "checksum"),
-    ("neighbours.safetensors", Path.unlink, "missing"),
-    (TOKENIZER, Path.unlink, "cannot be read"),
     (TOKENIZER, lambda path: flip(path, 50), "not the model's tokenizer"),
 ])  # fmt: skip
 def test_damaged_files(

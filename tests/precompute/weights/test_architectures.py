@@ -276,17 +276,12 @@ MAKERS: dict[str, Callable[..., Path]] = {"gpt2": tiny_gpt2, "llama": tiny_llama
 @pytest.mark.parametrize(("family", "change", "said"), [
     ("gpt2", {"n_head": 5}, "32 cannot be divided by 5"),
     ("gpt2", {"n_embd": 48}, r"\(481, 32\)"),
-    ("gpt2", {"n_embd": "32"}, "n_embd is '32'"),
-    ("gpt2", {"n_layer": True}, "n_layer is True"),
     ("gpt2", {"n_layer": 0}, "n_layer is 0"),
-    ("gpt2", {"n_layer": 10**9}, "h.2.mlp"),
     ("gpt2", {"n_inner": 100}, r"\(32, 128\).*must be \(32, 100\)"),
     ("gpt2", {"vocab_size": None}, "vocab_size is missing"),
     ("gpt2", {"tie_word_embeddings": False}, "lm_head.weight"),
-    ("gpt2", {"tie_word_embeddings": 1}, "tie_word_embeddings is 1"),
     ("llama", {"num_key_value_heads": 3}, "cannot be divided by 3"),
     ("llama", {"num_key_value_heads": 4}, "k_proj"),
-    ("llama", {"head_dim": 16}, "q_proj"),
     ("llama", {"hidden_size": 2.5}, "hidden_size is 2.5"),
     ("llama", {"model_type": "gpt2"}, "wte.weight"),
 ])  # fmt: skip

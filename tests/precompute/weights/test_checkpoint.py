@@ -16,8 +16,9 @@ from tests.support.models import load, tiny_gpt2, tiny_llama
 WTE = "transformer.wte.weight"
 
 
-@pytest.mark.parametrize("shard_size", ["1GB", "30KB"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("shard_size", "dtype"), [
+    ("1GB", torch.float32), ("30KB", torch.float16), ("30KB", torch.bfloat16),
+])  # fmt: skip
 def test_tensors_are_those_of_transformers(tmp_path: Path, shard_size: str, dtype: torch.dtype) -> None:
     checkpoint = Checkpoint.open(tiny_llama(tmp_path, tied=False, shard_size=shard_size, dtype=dtype))
     theirs = load(tmp_path).state_dict()
@@ -130,9 +131,7 @@ def index(weight_map: object) -> Callable[[Path], None]:
 
 @pytest.mark.parametrize(("damage", "error", "said"), [
     (write("model.safetensors", 0.9), BadWeights, "model.safetensors is not a complete"),
-    (write("model.safetensors", 0.001), BadWeights, "not a complete"),
     (write("model.safetensors", 0), BadWeights, "not a complete"),
-    (write("model.safetensors", b"\xff" * 64), BadWeights, "not a complete"),
     (write("model.safetensors", b"PK\x03\x04" + bytes(64)), BadWeights, "not a complete"),
     (lambda folder: (folder / "model.safetensors").unlink(), NoSafetensors, "has no model.safetensors"),
     (only_pickle, NoSafetensors, "only pickled weights.*pytorch_model.bin.*never loaded.*save_pretrained"),
@@ -141,14 +140,10 @@ def index(weight_map: object) -> Callable[[Path], None]:
     (write("config.json", b"{"), BadWeights, "config.json cannot be read"),
     (write("config.json", b"[]"), BadWeights, "config.json holds list"),
     (write("config.json", b'{"n_embd": NaN}'), BadWeights, "NaN"),
-    (write("config.json", b'{"n_embd": Infinity}'), BadWeights, "Infinity"),
     (write("config.json", b"\xff\xfe\x00"), BadWeights, "config.json cannot be read"),
-    (write("config.json", b"[" * 100_000), BadWeights, "config.json cannot be read"),
     (index({"a": "model-1.safetensors"}), BadWeights, "model-1.safetensors, which is missing"),
     (index({"a": "../other/model.safetensors"}), BadWeights, "not a safetensors file of the same folder"),
-    (index({"a": "pytorch_model.bin"}), BadWeights, "not a safetensors file"),
     (index({}), BadWeights, "no weight_map"),
-    (index([]), BadWeights, "no weight_map"),
 ])  # fmt: skip
 def test_damaged_folders(tmp_path: Path, damage: Callable[[Path], None], error: type[WeightsError], said: str) -> None:
     damage(tiny_gpt2(tmp_path))

@@ -137,17 +137,6 @@ def test_of_scores_that_tie_the_first_is_positive(turned: bool) -> None:
     assert (first > 0).all()
 
 
-def test_the_number_of_threads_does_not_matter(tmp_path: Path) -> None:
-    threads, found = torch.get_num_threads(), []
-    for count in (1, 2):
-        torch.set_num_threads(count)
-        model = plain(tiny_llama, tmp_path / str(count))
-        found += [torch.cat([model.vectors(1, kind) for kinds in DIRECTIONS.values() for kind in kinds])]
-        assert torch.get_num_threads() == count
-    torch.set_num_threads(threads)
-    assert found[0].equal(found[1])
-
-
 def test_an_unchanged_head_of_a_difference_has_none(tmp_path: Path) -> None:
     base = tiny_gpt2(tmp_path / "base", n_layers=2)
     found = difference_of(tuned_from(base, tmp_path / "tuned", fine_tune), base)

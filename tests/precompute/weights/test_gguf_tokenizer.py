@@ -10,7 +10,7 @@ import pytest
 import regex  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import Tokenizer
 from transformers.convert_slow_tokenizer import bytes_to_unicode as untyped_bytes_to_unicode
 
 from lexiscope.precompute.errors import BadWeights
@@ -96,11 +96,6 @@ def test_byte_level(tmp_path: Path, pre: str) -> None:
         assert tokenizer.encode(text).tokens == plain(text)
 
 
-def test_digits_stand_alone_in_smollm_only(tmp_path: Path) -> None:
-    for pre, expected in (("smollm", ["Ġ", "1", "9", "6", "9"]), ("gpt-2", ["Ġ1969"])):
-        assert written(byte_level_fields(pre), tmp_path).encode(" 1969").tokens == expected
-
-
 def test_special_and_user_defined_tokens(tmp_path: Path) -> None:
     fields = byte_level_fields("smollm")
     tokenizer = written(fields, tmp_path)
@@ -174,7 +169,3 @@ def test_broken_tokenizers(tmp_path: Path, change: dict[str, Any], said: str) ->
     fields = byte_level_fields("gpt-2") | {f"tokenizer.ggml.{key}": value for key, value in change.items()}
     with pytest.raises(BadWeights, match=said):
         write_tokenizer(fields, 10_000, tmp_path)
-
-
-def test_byte_alphabet_is_complete() -> None:
-    assert set(bytes_to_unicode().values()) == set(pre_tokenizers.ByteLevel.alphabet())

@@ -17,7 +17,7 @@ OTHER = ("The girl plays the violin.", "Inflation rose in March.")
 
 
 @pytest.mark.demo
-@pytest.mark.parametrize("name", ["minilm", "gte_small"])
+@pytest.mark.parametrize("name", ["minilm", pytest.param("gte_small", marks=pytest.mark.all_families)])
 def test_sentences_that_mean_the_same_are_nearer(name: str, request: pytest.FixtureRequest) -> None:
     checkpoint: Checkpoint = request.getfixturevalue(name)
     tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint.folder, local_files_only=True)

@@ -21,14 +21,11 @@ def shape_of(folder: Path) -> Shape:
 
 @pytest.mark.parametrize(("family", "name", "causal", "predicts", "d_rotary"), [
     ("gpt2", "GPT-2", True, "next", None),
-    ("llama", "Llama", True, "next", None),
     ("gpt_neox", "GPT-NeoX", True, "next", 4),  # a quarter of 16 channels
     ("phi3", "Phi-3", True, "next", 4),  # half of 8
-    ("stablelm", "StableLM", True, "next", 2),  # a quarter of 8
     ("falcon", "Falcon", True, "next", None),
     ("bert", "BERT", False, "masked", None),
     ("bert-bare", "BERT", False, "nearest", None),
-    ("roberta", "RoBERTa", False, "masked", None),
     ("distilbert", "DistilBERT", False, "masked", None),
 ])  # fmt: skip
 def test_what_is_for_people(

@@ -40,33 +40,24 @@ def test_aliases_lead_to_their_owners() -> None:
 @pytest.mark.parametrize(("name", "error", "said"), [
     ("", SourceNotFound, "no folder or file ''.*distilgpt2"),
     ("./nothing", SourceNotFound, "'./nothing'.*Hub id"),
-    ("/no/such/folder", SourceNotFound, "'/no/such/folder'"),
     ("~/no-such-folder", SourceNotFound, "no-such-folder"),
-    ("a/b/c", SourceNotFound, "'a/b/c'"),
     ("~nobody-of-this-name/model", SourceNotFound, "no folder or file"),
-    ("x" * 5000, SourceNotFound, "possible Hub id"),
     ("a\0b", SourceNotFound, "possible Hub id"),
-    ("x" * 5000 + ".gguf", SourceNotFound, "no GGUF file"),
     ("..\\models\\gpt2", SourceNotFound, "no folder or file"),
     ("missing.gguf", SourceNotFound, "no GGUF file missing.gguf"),
     ("model.safetensors", SourceNotFound, "Give its folder"),
     ("notes.txt", SourceNotFound, "is a file, but not GGUF"),
     ("weights.bin", NoSafetensors, "never loaded"),
-    ("weights.pt", NoSafetensors, "never loaded"),
     ("./empty", SourceNotFound, "no config.json"),
-    ("bad name!", SourceNotFound, "possible Hub id"),
-    ("a--b/c", SourceNotFound, "possible Hub id"),
     ("a/b.git", SourceNotFound, "possible Hub id"),
     ("text.gguf", BadWeights, "not a GGUF file"),
-    ("folder.gguf", SourceNotFound, "config.json|no GGUF"),
 ])  # fmt: skip
 def test_names_that_mean_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: type[WeightsError], said: str
 ) -> None:
-    for file in ("model.safetensors", "notes.txt", "weights.bin", "weights.pt", "text.gguf"):
+    for file in ("model.safetensors", "notes.txt", "weights.bin", "text.gguf"):
         (tmp_path / file).write_text("just some text, long enough to be read as a header")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "folder.gguf").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=said):
         resolve(name, cache=tmp_path / "cache")

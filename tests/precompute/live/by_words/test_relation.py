@@ -19,7 +19,7 @@ from lexiscope.precompute.project.embedding import Float64
 from tests.precompute.live.reference import Case, ids
 
 PAIRS = (("France", "Paris"), ("Germany", "Berlin"), ("zebra", "writers"), ("dog", "Dog"))
-WORDS = (
+WORDS = [
     "France",
     "Paris",
     "dog",
@@ -33,7 +33,7 @@ WORDS = (
     "Italy",
     "Rome",
     "seas",
-)
+]
 
 
 def ask(*pairs: tuple[str, str], lens: str = "dot", matrix: str = "vo") -> RelationAsk:

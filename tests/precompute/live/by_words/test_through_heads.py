@@ -72,23 +72,6 @@ def test_how_alike_the_tokens_of_a_list_are(case: Case) -> None:
     assert {(head["writes_alike"], head["seeks_alike"]) for head in alone} == {(None, None)}
 
 
-def test_a_word_of_one_token_has_the_scores_of_its_pairs(case: Case) -> None:
-    """The lists of pairs hold the same numbers: one head's, of one row."""
-    from lexiscope.precompute.project.exact import pair_scores
-
-    words = case.engine.words
-    (dog,) = words.tokens("dog")
-    for lens in ("dot", "cosine"):
-        (heads,) = case.engine.answer(ask(("dog",), head=1, lens=lens))["heads"]
-        (head,) = heads
-        for found, matrix, target in ((head["writes"], "vo", words.writes), (head["seeks"], "qk", words.reads)):
-            left, right = (f[1].numpy() for f in case.model.factors(0, matrix))
-            j = np.array([token["id"] for token in found], np.int32)
-            i = np.full(len(j), dog, np.int32)
-            scores = pair_scores(words.reads.embedding, target.embedding, left, right.T, lens, i, j)
-            np.testing.assert_allclose([token["score"] for token in found], scores, rtol=1e-6)
-
-
 def test_one_head_and_a_token_by_its_id(case: Case) -> None:
     every = case.engine.answer(ask(("dog",), layers=(1,)))
     (dog,) = every["groups"][0]

@@ -57,18 +57,6 @@ def test_every_row_is_the_stream_through_the_final_norm(every: Case) -> None:
     assert answer["evolution_untouched"] is None
 
 
-def test_the_last_row_holds_the_models_logits(case: Case) -> None:
-    """Up to a constant for each position, which a softmax takes away."""
-    answer = case.ask(panel=("evolution",), k=50)
-    assert answer["evolution"] is not None
-    logits = case.run(ids(answer["tokens"])).logits
-    assert logits is not None
-    for position, cell in enumerate(answer["evolution"][-1]["cells"]):
-        p = torch.tensor(numbers(cell))
-        expected = logits[position, list(ids(cell))] - logits[position].logsumexp(dim=0)
-        assert_close(p.log(), expected, atol=1e-4, rtol=1e-4)
-
-
 def test_no_probability_is_larger_than_one() -> None:
     sure = torch.full((1, 300), -100.0)
     sure[0, 3] = 0.0

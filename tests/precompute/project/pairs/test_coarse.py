@@ -6,11 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.project.pairs.coarse import (
-    LARGEST_BYTE,
     LARGEST_D,
     coarse_columns,
     coarse_rows,
@@ -35,7 +34,6 @@ def hard_rows(generator: np.random.Generator, n: int, d: int, scale: float) -> n
     return rows.astype(np.float32)
 
 
-@settings(max_examples=60)
 @given(d=st.integers(1, 130), scales=st.tuples(*[st.sampled_from(SCALES)] * 2), seed=st.integers(0, 1000))
 def test_coarse_products_err_less_than_is_claimed(d: int, scales: tuple[float, float], seed: int) -> None:
     generator = np.random.default_rng(seed)
@@ -48,14 +46,6 @@ def test_coarse_products_err_less_than_is_claimed(d: int, scales: tuple[float, f
         :, None
     ] * columns.size.reshape(-1)
     assert (np.abs(guess - a.astype(float) @ b.astype(float).T) <= slack).all()
-
-
-def test_even_rows_lose_little() -> None:
-    """One in a hundred of a norm at most: otherwise the bounds would be of no use."""
-    a = np.random.default_rng(0).normal(0, 1, (STRIP, 64)).astype(np.float32)
-    norm = suffix_norms(a, (0,))[0]
-    assert (coarse_rows(a, norm).lost < 0.01 * norm).all()
-    assert (coarse_columns(a, norm.reshape(1, -1)).lost < 0.013 * norm).all()
 
 
 @pytest.mark.skipif(relative_cost(64) == math.inf, reason="this processor does not add bytes up exactly")
@@ -74,11 +64,6 @@ def forgotten() -> Iterator[None]:
     relative_cost.cache_clear()
     yield
     relative_cost.cache_clear()
-
-
-@pytest.mark.usefixtures("forgotten")
-def test_they_cost_something_where_sums_are_exact() -> None:
-    assert relative_cost(64) > 0
 
 
 @pytest.mark.usefixtures("forgotten")
@@ -101,8 +86,3 @@ def test_they_are_left_out_where_they_cannot_be_trusted(fault: str, monkeypatch:
         case "saturates":
             monkeypatch.setattr(torch, "_int_mm", saturate)
     assert relative_cost(LARGEST_D + 1 if fault == "too many coordinates" else 8) == math.inf
-
-
-def test_the_largest_sums_are_whole_in_float32() -> None:
-    largest = LARGEST_D * LARGEST_BYTE**2
-    assert all(int(np.float32(total)) == total for total in (largest, largest - 1))

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.errors import BadWeights
@@ -28,7 +27,6 @@ def check(head: Head, n: int, exhaustive: bool = False) -> None:
             same(found[preset], true[preset])
 
 
-@settings(max_examples=80)
 @given(
     kind=st.sampled_from(KINDS),
     d_vocab=st.integers(1, 200),
@@ -50,22 +48,20 @@ def test_every_kind_of_vocabulary(kind: str) -> None:
     check(Head.of(kind, 400, 24, 3, tied=False), 200)
 
 
-@pytest.mark.parametrize("d_vocab", [255, 256, 257, 511, 512, 513])
-@pytest.mark.parametrize("words", [0, 1])
+@pytest.mark.parametrize(("d_vocab", "words"), [(255, 0), (256, 1), (257, 0), (511, 1), (512, 0), (513, 1)])
 def test_vocabularies_at_the_edges_of_strips_and_shells(d_vocab: int, words: int) -> None:
     """With words alone, or none, all of the vocabulary is one part of the search."""
     check(Head.of("heavy tail", d_vocab, 40, d_vocab, words=words), 50)
 
 
 @pytest.mark.parametrize(("kind", "d_vocab", "d_head", "tied"), [
-    ("heavy tail", 2500, 64, True), ("random", 1537, 64, False), ("offset", 2049, 33, True),
-    ("integers", 1025, 8, True),
+    ("heavy tail", 2100, 64, True), ("random", 1537, 64, False), ("integers", 1025, 8, True),
 ])  # fmt: skip
 def test_vocabularies_of_several_shells_and_chunks(kind: str, d_vocab: int, d_head: int, tied: bool) -> None:
     check(Head.of(kind, d_vocab, d_head, 1, tied=tied, words=0.6), 300)
 
 
-@pytest.mark.parametrize("d_head", [1, 2, 7, 8, 9, 16, 31, 32, 33, 64, 65, 80])
+@pytest.mark.parametrize("d_head", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 def test_sizes_of_heads(d_head: int) -> None:
     check(Head.of("heavy tail", 300, d_head, d_head, d_model=70), 40)
 
@@ -116,16 +112,15 @@ def test_small_weights(scale: tuple[float, float]) -> None:
     check(Head.of("heavy tail", 79, 63, 0, tied=False).scaled(*scale), 20)
 
 
-@pytest.mark.parametrize("kind", ["heavy tail", "offset", "integers"])
 @pytest.mark.parametrize(("embedding", "left", "right"), [
     (1e-25, 1e-25, 1e5), (0.05, 3e-45, 1e12), (1e-30, 1e-10, 1e12), (1e-30, 1e10, 1e-30), (1e-36, 1e14, 1e-20),
     (1e30, 1e-44, 1e-31), (1e-38, 1e5, 1e5), (1e-42, 1e12, 1e12), (1.0, 1e-40, 1e-3),
     (1.0, 1e-22, 1e-22),  # scores at the least that float32 holds
     (1.0, 1e-23, 3e-23), (1.0, 1e-24, 1e-24), (1e-20, 1e-20, 1e-20),
 ])  # fmt: skip
-def test_factors_that_vanish_in_float32(kind: str, embedding: float, left: float, right: float) -> None:
+def test_factors_that_vanish_in_float32(embedding: float, left: float, right: float) -> None:
     """Each score is a float32 all the same, computed in float64: only where that is 0 the list is."""
-    head = Head.of(kind, 150, 20, 3, tied=False)
+    head = Head.of("heavy tail", 150, 20, 3, tied=False)
     E = np.float32(embedding)
     small = replace(head, source=head.source * E, target=head.target * E)
     for W, size in ((small.W_left, left), (small.W_right, right)):
@@ -188,21 +183,10 @@ def test_large_groups_of_one_surface(kind: str, equal: int, exhaustive: bool) ->
 def test_thousands_of_empty_rows_need_little_memory() -> None:
     head = with_empty_rows("heavy tail", 4000, equal=2000)
     matrix = head.matrix()
-    for lens in LENSES:
-        tracemalloc.start()
-        found = top_pairs(matrix, head.masks(), lens, 100)["all"]
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 60e6  # the pairs alone would be 128 MB
-        scores = brute.rounded(head.true_scores(lens))
-        same(found, brute.best_pairs(scores, np.ones_like(scores, bool), 100))
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_of_the_product_do_not_matter(threads: int) -> None:
-    head, before = Head.of("heavy tail", 700, 64, 5), torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        check(head, 100)
-    finally:
-        torch.set_num_threads(before)
+    tracemalloc.start()
+    found = top_pairs(matrix, head.masks(), "dot", 100)["all"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6  # the pairs alone would be 128 MB
+    scores = brute.rounded(head.true_scores("dot"))
+    same(found, brute.best_pairs(scores, np.ones_like(scores, bool), 100))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -28,7 +28,6 @@ def whole(true: Array, n: int) -> brute.Ends:
     return brute.best_pairs(true.astype(np.float32), np.ones(true.shape, bool), n)
 
 
-@settings(max_examples=100)
 @given(
     size=st.integers(1, 30),
     n=st.integers(1, 1000),

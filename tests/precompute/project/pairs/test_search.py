@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.project.embedding import Embedding
@@ -73,7 +73,6 @@ def test_all_ways_give_the_same_pairs(way: int | None, kind: str, d_vocab: int, 
         same(search(head, lens, 70, way).best(), hard_pairs(kind, d_vocab, d_head, lens))
 
 
-@settings(max_examples=60)
 @given(
     kind=st.sampled_from([kind for kind in KINDS if kind != "all zero"]),
     d_vocab=st.integers(2, 120),
@@ -118,7 +117,6 @@ def test_shells_cover_all_columns_once(n: int) -> None:
     assert (np.diff(starts) > 0).all()
 
 
-ERROR_CASES = settings(max_examples=80)
 MATRICES = {
     "kind": st.sampled_from(KINDS),
     "d_vocab": st.integers(1, 150),
@@ -146,7 +144,6 @@ def uneven(head: Head) -> Head:
     return replace(head, W_left=head.W_left * scale, W_right=head.W_right / scale)
 
 
-@ERROR_CASES
 @given(**MATRICES)
 def test_factors_err_less_than_is_claimed(
     kind: str, d_vocab: int, d_model: int, d_head: int, seed: int, lens: str
@@ -160,7 +157,6 @@ def test_factors_err_less_than_is_claimed(
         assert (error <= factor.error.numpy().astype(np.float64)).all()
 
 
-@ERROR_CASES
 @given(**MATRICES, balanced=st.booleans())
 def test_balanced_scores_err_less_than_is_claimed(
     kind: str, d_vocab: int, d_model: int, d_head: int, seed: int, lens: str, balanced: bool
@@ -173,7 +169,6 @@ def test_balanced_scores_err_less_than_is_claimed(
     assert (np.abs(computed - head.true_scores(lens)) <= claimed).all()
 
 
-@ERROR_CASES
 @given(**MATRICES)
 @example(kind="tiny", d_vocab=20, d_model=5, d_head=40, seed=0, lens="dot")
 def test_norms_are_never_too_small(kind: str, d_vocab: int, d_model: int, d_head: int, seed: int, lens: str) -> None:

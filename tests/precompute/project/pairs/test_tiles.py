@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.precompute.project.pairs.factor import Factor
@@ -27,7 +27,6 @@ def check(head: Head, n: int) -> None:
         same(distinct.best(), true["distinct"])
 
 
-@settings(max_examples=50)
 @given(
     kind=st.sampled_from(KINDS),
     d_vocab=st.integers(1, 200),
