@@ -26,7 +26,7 @@ from tests.support.views import (
     (pairs_view, ("vo", 1, 2), "head 2: gpt2-like has heads 0 to 1"),
     (subhead_view, (1, 1, 4), "subhead 4: gpt2-like has subheads 0 to 3"),
     (head_view, (1, 9), "heads 0 to"),
-    (layer_view, (-1,), "layers 0 to 3"),
+    (layer_view, (4,), "layers 0 to 3"),
     (layer_view, (0, "dot", "--norm"), "'-norm'"),
     (layer_view, (0, "dot", "norm", D_VOCAB), "tokens 0 to"),
     (layer_view, (0, "dot", "norm", None, 2), "only page 1"),
