@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import Settings
 from lexiscope.app.site.server import app_without_routes, with_middleware
+from lexiscope.app.worker.loading import load_model
 from lexiscope.app.worker.service import create_worker
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.manifest import Manifest
@@ -72,6 +73,18 @@ def held_engine(data: Path, model: str) -> tuple[HeldEngine, str]:
 
 def worker_app(engine: Engine, model: str, weights: str, **settings: Any) -> ASGIApp:
     return create_worker(engine, model, weights, Settings(**settings))
+
+
+@contextmanager
+def workers_of(data: Path, *models: str) -> Iterator[str]:
+    """Serve workers for models of a data folder, in threads; yield the setting that names their addresses."""
+    with ExitStack() as stack:
+        addresses = []
+        for model in models:
+            loaded = load_model(model, data, "cpu", 1)
+            app = create_worker(loaded.engine, loaded.name, loaded.weights, Settings())
+            addresses.append(f"{model}={stack.enter_context(listening(app))}")
+        yield ",".join(addresses)
 
 
 def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from lexiscope.precompute.index.manifest import Manifest
 from tests.support.differences import build_difference
 from tests.support.pages import parsed
-from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES, answer_when_loaded, visit
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES, visit
 
 STORED = {
     "model": f"/{DIFFERENCE}",
@@ -232,7 +232,7 @@ def test_pages_of_what_is_stored(without_pairs: TestClient, path: str) -> None:
 @pytest.mark.slow
 def test_live_pages_of_a_difference(live: TestClient) -> None:
     """A worker of its own; what it computes is tested in tests/precompute/live/test_difference.py."""
-    content = answer_when_loaded(live, f"/{DIFFERENCE}/seeds.json?words=dog,lion&kind=ff_key&k=5").json()
+    content = live.get(f"/{DIFFERENCE}/seeds.json?words=dog,lion&kind=ff_key&k=5").json()
     assert content["minus"]["model"] == LLAMA
     assert [result["layer"] for result in content["results"]] == [1] * 5  # layer 0 did not change
     heads = live.get(f"/{DIFFERENCE}/heads.json?words=dog&layers=1").json()
