@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from lexiscope.app.live.client import LiveClient
+from lexiscope.app.pages.page import find_pages
 from lexiscope.app.settings import Settings
 from lexiscope.app.site.server import app_without_routes, with_middleware
 from lexiscope.app.worker.loading import load_model
@@ -89,6 +90,7 @@ def workers_of(data: Path, *models: str) -> Iterator[str]:
 
 def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
     """Make a site: POST /{model}/{path of the worker} asks the worker through the server; /{model}/events streams."""
+    find_pages()  # error pages link to them
     app = app_without_routes(Settings(data=data, **settings))
     live: LiveClient = app.state.live
 
@@ -130,7 +132,7 @@ def listening(app: ASGIApp, path: Path | None = None) -> Iterator[str]:
             yield f"unix:{path}" if path else f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join(120)
             assert not thread.is_alive()
 
 
@@ -151,13 +153,13 @@ def until(true: Callable[[], Any], seconds: float = 120, pause: float = 0.01) ->
         time.sleep(pause)
 
 
-def post(url: str, content: Any, headers: Mapping[str, str] | None = None, timeout: float = 60) -> httpx2.Response:
+def post(url: str, content: Any, headers: Mapping[str, str] | None = None, timeout: float = 120) -> httpx2.Response:
     accepted = {"accept": "application/json", **(headers or {})}
     return httpx2.post(url, json=content, timeout=timeout, headers=accepted, verify=False)
 
 
 def get(url: str) -> httpx2.Response:
-    return httpx2.get(url, timeout=30, verify=False)  # so that no certificates are loaded for each request
+    return httpx2.get(url, timeout=120, verify=False)  # so that no certificates are loaded for each request
 
 
 def in_thread(call: Callable[[], httpx2.Response]) -> tuple[threading.Thread, list[Any]]:

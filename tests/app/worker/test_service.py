@@ -239,6 +239,18 @@ def test_the_worker_ends_with_its_computing_thread(
             assert int(refused.headers["retry-after"]) > 0
 
 
+def test_a_tokenizer_that_panics(worker: str, engine: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prompt's tokens are counted beside the computing thread, which goes on."""
+
+    def panic(_: str) -> int:
+        raise Panic
+
+    monkeypatch.setattr(engine, "token_count", panic)
+    prompt = post(f"{worker}/prompt", PROMPT)
+    assert (prompt.status_code, "tokenizer fails" in prompt.json()["detail"]) == (500, True)
+    assert post(f"{worker}/seeds", SEEDS).status_code == 200
+
+
 def test_a_body_that_never_comes(engine: HeldEngine) -> None:
     app = worker_app(engine, GPT2, "", body_seconds=0.3)
     with listening(app) as worker:
