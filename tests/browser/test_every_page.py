@@ -26,10 +26,11 @@ SHORTER = """() => {
 
 
 SAME_KIND = {  # another page of this kind has all of their elements
-    "neuron-gated", "pairs-grouped", "token-kind", "lab-nothing", "search-nothing", "search-labels",
-    "classifier-vector", "difference-layer-unchanged", "difference-neuron-unchanged", "difference-head-unchanged",
-    "difference-pairs", "difference-subhead", "difference-direction", "difference-direction-unchanged",
-    "difference-paper",
+    "classifier-vector", "difference-direction", "difference-direction-unchanged", "difference-head",
+    "difference-head-unchanged", "difference-layer", "difference-layer-unchanged", "difference-neuron",
+    "difference-neuron-unchanged", "difference-pairs", "difference-paper", "difference-subhead", "lab-difference",
+    "lab-nothing", "model-unfinished", "neuron-gated", "pairs-grouped", "paper-as", "search-labels", "search-nothing",
+    "token-kind",
 }  # fmt: skip
 
 
@@ -83,3 +84,17 @@ def test_a_long_word_in_a_list_is_cut_where_a_title_can_tell_it(visit: OpenTab, 
     assert low
     assert high
     assert (high["height"] > 1.5 * low["height"]) is (lines > 1)
+
+
+def test_colours_are_those_of_the_theme_and_places_answer_to_the_pointer(visit: OpenTab) -> None:
+    """The attributes of a figure that leaves the site give way to the style sheet of a page."""
+    colours = set()
+    for scheme in ("light", "dark"):
+        page = visit(color_scheme=scheme).go(f"/{LLAMA}/lab?figure=inverse")
+        line = page.locator("svg.chart[role=img] g.first path").first
+        colours.add(line.evaluate("path => getComputedStyle(path).stroke"))
+    assert len(colours) == 2
+    place = page.locator("svg.chart[role=img] .there").nth(2)
+    place.hover()
+    assert place.evaluate("rect => getComputedStyle(rect).fill") != "none"
+    assert "the transpose Eᵀ: 0." in (place.locator("title").text_content() or "")

@@ -51,11 +51,6 @@ def test_the_band_of_a_coverage_stays_between_0_and_1() -> None:
     assert chart.ticks[-1] == ("100%", 0.0)
 
 
-def test_a_single_position_has_none_to_be_shuffled_with() -> None:
-    rows: list[Any] = [{"layer": 0, "covered": 0.5, "shuffled": None, "shuffled_sd": None}]
-    assert [line.name for line in coverage_charts([("ff_key", rows)])[0].lines] == ["this position"]
-
-
 @pytest.mark.parametrize(("n_tokens", "chosen", "expected"), [
     (5, 4, range(5)), (100, 0, range(24)), (100, 50, range(38, 62)), (100, 99, range(76, 100)),
     (100, None, range(24)),

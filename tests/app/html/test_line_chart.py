@@ -14,7 +14,6 @@ from lexiscope.app.html.line_chart import (
     Level,
     Line,
     LineChart,
-    round_step,
     spread,
 )
 from lexiscope.app.html.numbers import percent
@@ -26,13 +25,6 @@ def chart(*lines: Line, along: Any = None, **fields: Any) -> LineChart:
 
 def line(*values: float | None, **fields: Any) -> Line:
     return Line("mean", "mean", values, "first", **fields)
-
-
-@pytest.mark.parametrize(("least", "step"), [
-    (0.011, 0.02), (0.01, 0.01), (0.021, 0.025), (0.026, 0.05), (0.7, 1), (1, 1), (3e-7, 5e-7), (1234, 2000),
-])  # fmt: skip
-def test_steps_are_round(least: float, step: float) -> None:
-    assert round_step(least) == pytest.approx(step)
 
 
 @pytest.mark.parametrize(("values", "ticks"), [
@@ -72,12 +64,6 @@ def test_a_line_goes_over_the_axis_and_is_broken_where_a_number_is_missing() -> 
     assert drawn.marks(drawn.lines[0]).count(MARKS["circle"]) == 4
     nothing = chart(line(None, None))
     assert (nothing.path(nothing.lines[0]), nothing.labels, nothing.band(nothing.lines[0])) == ("", [], "")
-
-
-def test_a_single_number_stands_in_the_middle() -> None:
-    drawn = chart(line(0.5))
-    assert drawn.path(drawn.lines[0]).startswith(f"M{WIDTH / 2} ")
-    assert [(area.x, area.width) for area in drawn.hover_areas] == [(0.0, WIDTH)]
 
 
 def test_a_band_goes_there_and_back() -> None:

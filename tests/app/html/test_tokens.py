@@ -4,7 +4,7 @@ from html import unescape
 
 import pytest
 
-from lexiscope.app.html.tokens import chip, chips, plain, plain_pairs, seed_words
+from lexiscope.app.html.tokens import chip, plain, seed_words
 from lexiscope.app.lists.view import Token, visible
 from tests.support.pages import parsed
 
@@ -39,21 +39,6 @@ def test_outer_spaces_are_set_apart(text: str) -> None:
 ])  # fmt: skip
 def test_the_mark_of_a_piece_is_set_apart(text: str, inside: str) -> None:
     assert f"<bdi>{inside}</bdi>" in chip({"id": 7, "token": text}, "m")
-
-
-@pytest.mark.parametrize(("model", "lens", "href"), [
-    ("gpt2", "dot", "/gpt2/token/7"), ("gpt2", "cosine", "/gpt2/token/7?lens=cosine"),
-    ('a"b', "dot", "/a%22b/token/7"),
-])  # fmt: skip
-def test_chips_lead_to_their_token(model: str, lens: str, href: str) -> None:
-    assert parsed(chips([{"id": 7, "token": "x"}], model, lens)).links() == [href]
-
-
-def test_pairs() -> None:
-    a, b, c = ({"id": n, "token": text} for n, text in enumerate((" a", " b", "\n")))
-    first, third = {"from": a, "to": b, "score": 3.0}, {"from": a, "to": c, "score": 1.0}
-    assert plain([a, b, c]) == "a, b, \\n"  # type: ignore[list-item]
-    assert plain_pairs([first, third]) == "a → b, a → \\n"  # type: ignore[list-item]
 
 
 def test_seed_words() -> None:

@@ -1,13 +1,12 @@
 """The comparisons of a data folder, as they come and go."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from lexiscope.app.library.comparisons import Comparisons
 from lexiscope.app.library.library import Library
-from lexiscope.precompute.errors import ManifestDamaged, NotFound
+from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.manifest import Manifest
 from tests.support.comparisons import quick_compare
 from tests.support.site import GPT2, LLAMA, copied
@@ -24,33 +23,6 @@ def test_none(tmp_path: Path) -> None:
         assert (comparisons.cards(), comparisons.version(), comparisons.of_model(GPT2)) == ((), "", [])
         with pytest.raises(NotFound, match="compared: none"):
             comparisons.find(GPT2, LLAMA)
-
-
-def test_one_is_opened_once(data: Path) -> None:
-    comparisons = Comparisons(data, 0.0)
-    assert comparisons.find(GPT2, LLAMA) is comparisons.find(GPT2, LLAMA)
-    (card,) = comparisons.cards()
-    assert (card.a, card.b, card.fault) == (GPT2, LLAMA, None)
-    assert "w_q" in card.kinds
-
-
-def test_changes_are_seen(data: Path) -> None:
-    comparisons = Comparisons(data, 0.0)
-    before, version = comparisons.find(GPT2, LLAMA), comparisons.version()
-    record = data / "vs" / GPT2 / LLAMA / "comparison.json"
-    content = record.read_bytes()
-    record.write_bytes(b"{}")
-    with pytest.raises(ManifestDamaged):
-        comparisons.find(GPT2, LLAMA)
-    assert comparisons.cards()[0].fault
-    assert str(data) not in (comparisons.cards()[0].fault or "")
-    assert comparisons.of_model(GPT2) == []
-    record.write_bytes(content)
-    after = comparisons.find(GPT2, LLAMA)
-    assert after is not before
-    assert comparisons.version() != version
-    shutil.rmtree(data / "vs")
-    assert comparisons.cards() == ()
 
 
 def test_two_ways_count_as_one(data: Path) -> None:

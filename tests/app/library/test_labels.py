@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lexiscope.app.library.labels import Labels
-from lexiscope.app.library.library import Library
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.label_files import FiledLabel, Label
 from lexiscope.precompute.paper.labels import FILE as PAPER
@@ -26,13 +25,6 @@ def label(place: str, title: str = "x", **fields: object) -> dict[str, object]:
 
 def titles(labels: tuple[FiledLabel, ...]) -> list[str]:
     return [filed.label.title for filed in labels]
-
-
-def test_none(tmp_path: Path, index: Index) -> None:
-    for folder in (tmp_path, tmp_path / "missing"):
-        labels = Labels(folder, 0.0, tuple)
-        assert not labels.of(index)
-        assert labels.faults() == ()
 
 
 def test_of_all_parameters(tmp_path: Path, index: Index) -> None:
@@ -100,13 +92,6 @@ def test_files_are_read_once(tmp_path: Path, index: Index) -> None:
     (kept,) = labels.of(index).labels
     write_labels(tmp_path, "b.json", [label("ff/1/4")])
     assert labels.of(index).labels[0] is kept
-
-
-def test_between_two_looks_no_file_is_touched(tmp_path: Path, index: Index) -> None:
-    labels = Labels(tmp_path, 3600, tuple)
-    assert not labels.of(index)
-    write_labels(tmp_path, "a.json", [label("ff/1/3")])
-    assert not labels.of(index)
 
 
 def test_bad_files_hide_no_others(tmp_path: Path, index: Index) -> None:
@@ -194,11 +179,3 @@ def test_the_papers_lists_of_a_larger_model_are_no_faults(tmp_path: Path, index:
     assert len(labels.labels) == 1
     assert len(labels.faults) == 1
     assert labels.faults[0].startswith("2 lists of the paper are of parameters that this index does not have")
-
-
-def test_the_library_has_them(site_data: Path) -> None:
-    library = Library(site_data, 0.0)
-    labels = library.labels.of(library.index(LLAMA))
-    assert titles(labels.of_neuron(1, 3)) == ["Kennels & stables"]
-    assert library.labels.faults() == ()
-    assert library.labels.version()

@@ -15,7 +15,6 @@ from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import TermUsed
-from lexiscope.precompute.shape import PRESETS
 from tests.support.synthetic import (
     GPT2,
     LLAMA,
@@ -221,10 +220,3 @@ def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:
     rewrite_shard(tmp_path / "small", manifest, 0, arrays)
     view = neuron_view(Index.open(tmp_path / "small"), 0, 1, k=1)
     assert [token["id"] for token in view.along] == value[:2:-1]
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_how_many_pairs_a_preset_hides(index: Index, preset: str) -> None:
-    everything = pairs_view(index, "vo", 1, 0, "dot", "all", 5)
-    view = pairs_view(index, "vo", 1, 0, "dot", preset, 5)
-    assert view.hidden == len([pair for pair in everything.top if pair not in view.top])

@@ -169,17 +169,6 @@ def test_a_visitor_who_leaves_is_cancelled(remote: tuple[str, str], engine: Held
     assert post(f"{url}/{GPT2}/{path}", PROMPT).status_code == 200
 
 
-def test_an_answer_that_takes_too_long(site_data: Path, remote: tuple[str, str], engine: HeldEngine) -> None:
-    """The server waits for a second here, and for two more in which the worker may say so itself."""
-    engine.hold.set()
-    app, _ = asking_site(site_data, worker_url=remote[1], request_seconds=1)
-    with listening(app) as url:
-        late = post(f"{url}/{GPT2}/prompt", PROMPT)
-    assert late.status_code == 503
-    assert "within 1 seconds (the setting request_seconds)" in late.json()["error"]["detail"]
-    assert late.headers["retry-after"] == "10"
-
-
 def test_a_worker_of_another_model(remote: tuple[str, str]) -> None:
     answer = post(f"{remote[0]}/{LLAMA}/seeds", SEEDS)
     assert answer.status_code == 503

@@ -22,13 +22,6 @@ def kind_view(n_a: int, n_b: int, feature_space: bool = True) -> KindView:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("feature_space", [True, False])
-def test_maps_of_a_kind(feature_space: bool) -> None:
-    maps = layer_maps(kind_view(3, 4, feature_space))
-    assert [each.name for each in maps] == ["similarity", "best", "feature"][: 2 + feature_space]
-    assert maps[0].marked == {(0, 0), (1, 1), (2, 2)}
-
-
 def test_colours_go_from_the_smallest_to_the_largest() -> None:
     (similar, best, _) = layer_maps(kind_view(3, 4))
     cells = sorted(value for row in similar.values for value in row)
@@ -37,14 +30,6 @@ def test_colours_go_from_the_smallest_to_the_largest() -> None:
     assert darkness == sorted(darkness)
     assert (similar.text(0.0594), best.text(0.984)) == (".059", "98")
     assert LayerMap("similarity", [[0.5]], [], 0.5, 0.5).step(0.5) == 0  # one number is neither small nor large
-
-
-@pytest.mark.parametrize(("chance", "low"), [(None, 0.04), (0.045, 0.045), (0.01, 0.04), (0.9, 0.04)])
-def test_colours_begin_above_chance(chance: float | None, low: float) -> None:
-    similar = layer_maps({**kind_view(3, 4), "chance": chance})[0]
-    assert similar.low == pytest.approx(low)
-    assert similar.chance == chance
-    assert similar.step(0.0) == 0
 
 
 @pytest.mark.parametrize(("n_a", "n_b"), [(21, 20), (30, 24)])

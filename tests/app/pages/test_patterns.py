@@ -5,7 +5,6 @@ from starlette.testclient import TestClient
 
 from tests.support.pages import parsed
 from tests.support.site import GPT2, PROMPT
-from tests.support.tables import rows
 
 PATTERNS = f"{PROMPT}&layer=1&panel=patterns"
 DATA = PATTERNS.replace("prompt?", "prompt.json?")
@@ -69,30 +68,6 @@ def test_tables_for_people(live: TestClient, of: str) -> None:
     other = live.get(PROMPT.replace("prompt?", "prompt.md?"))
     assert (other.status_code, "panel=patterns" in other.text) == (404, True)
     assert "prompt.md" not in live.get(PROMPT).text
-
-
-def test_every_number_is_in_the_table_for_programs(live: TestClient) -> None:
-    view = live.get(f"{DATA}&head=1&rows=tokens&k=2").json()
-    found = rows(live, PATTERNS.replace("prompt?", "prompt.csv?") + "&head=1&rows=tokens&k=2")
-    for panel, side in (("patterns", "pattern"), ("found_by", "found_by"), ("message", "message")):
-        listed = [
-            (row["layer"], row["head"], row["position"], row["token_id"], row["value"])
-            for row in found if row["panel"] == panel and row["measure"] == "score"
-        ]  # fmt: skip
-        assert listed == [
-            ("1", "1", str(token["position"]), str(each["id"]), str(each["score"]))
-            for token in view["patterns_by_token"] for each in token[side]
-        ]  # fmt: skip
-    looks = [
-        (r["position"], r["to_position"], r["value"])
-        for r in found
-        if (r["panel"], r["measure"]) == ("patterns", "weight")
-    ]
-    assert looks == [
-        (str(t["position"]), str(t["looks_at"]["position"]), str(t["looks_at"]["weight"]))
-        for t in view["patterns_by_token"]
-    ]
-    assert {(row["convention"], row["lens"]) for row in found if row["panel"] == "found_by"} == {("vocabulary", "dot")}
 
 
 def test_what_is_linked_opens_with_the_same_lens(live: TestClient) -> None:

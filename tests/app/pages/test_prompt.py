@@ -86,14 +86,6 @@ def test_a_run_that_is_yet_to_get_its_text_says_what_it_will_be_without(live: Te
     assert "The run will have" not in live.get(f"/{GPT2}/prompt").text
 
 
-def test_examples_of_changes_are_of_the_model_itself(live: TestClient) -> None:
-    html = live.get(f"/{GPT2}/prompt").text.partition('class="changes"')[2].partition("</details>")[0]
-    *off, setting = (code.text.split()[0] for code in parsed(html).all("code"))
-    assert len(off) == 5
-    for changes in ({"off": ",".join(off)}, {"set": setting}):
-        assert live.get(f"/{GPT2}/prompt", params={"text": TEXT, **changes}).status_code == 200
-
-
 def test_neurons_and_heads_can_be_switched_off(live: TestClient) -> None:
     view = live.get(format_address(PROMPT, "json") + "&panel=neurons").json()
     first = view["neurons"][0]

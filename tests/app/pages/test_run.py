@@ -3,14 +3,12 @@
 import csv
 from pathlib import Path
 
-import pytest
-
 from lexiscope.app.formats.tables import view_csv
 from lexiscope.app.pages.prompt.neurons import TOKENS_OF_CHOSEN
 from lexiscope.app.pages.prompt.page import PromptView
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import ChosenNeuron, LikelyToken, PromptAnswer
-from tests.support.site import GPT2, LLAMA
+from tests.support.site import LLAMA
 from tests.support.views import make_view
 
 
@@ -56,12 +54,3 @@ def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> No
     assert listed == [
         (end, token["id"]) for end, tokens in (("top", up["top"]), ("bottom", up["bottom"])) for token in tokens
     ]
-
-
-@pytest.mark.parametrize("layer", [0, 1])
-def test_one_that_is_not_gated_has_none(site_data: Path, layer: int) -> None:
-    """Whether its layer is built or not."""
-    chosen = page_of(Index.open(site_data / GPT2), layer, 3).neuron
-    assert chosen
-    assert chosen["up"] is None
-    assert bool(chosen["key"]) == bool(layer)

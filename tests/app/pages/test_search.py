@@ -265,8 +265,3 @@ def test_two_words_may_be_a_pair_for_heads(index: Index, q: str, relation: str |
         assert [group.surface for group in view.words] == list(
             dict.fromkeys(word.lower() for word in relation.replace(">", " ").split())
         )
-
-
-def test_a_typed_name_is_read_under_the_lens_of_the_search(index: Index) -> None:
-    assert search_view(index, "L1N3", "cosine").jump == "/gpt2-like/ff/1/3?lens=cosine"
-    assert search_view(index, "/gpt2-like/ff/1/3", "cosine").jump == "/gpt2-like/ff/1/3"

@@ -183,14 +183,6 @@ def test_pages_of_entry_list_comparisons(client: TestClient) -> None:
         assert VS in parsed(client.get(path).text).links()
 
 
-def test_hubs_are_left_out_of_words(client: TestClient, site_data: Path) -> None:
-    best = {card["model"]: card["best_lens"] for card in client.get("/index.json").json()["models"]}
-    hubs = {model: Index.open(site_data / model).hubs(best[model]) for model in (GPT2, LLAMA)}
-    for pair in client.get(f"{VS}.json?hubs=hide").json()["strongest"]:
-        for side, model in (("a", GPT2), ("b", LLAMA)):
-            assert hubs[model].isdisjoint(token["id"] for token in pair[side]["top"] or ())
-
-
 # What changes while it is served
 
 
@@ -341,28 +333,3 @@ def test_a_finished_kind_is_seen(site_data: Path, tmp_path: Path) -> None:
         neuron = visitor.get(f"/{GPT2}/ff/1/3")
         assert neuron.headers["etag"] != tag
         assert "In other models" in neuron.text
-
-
-@pytest.mark.parametrize("damage", ["cut", "removed"])
-def test_damage_is_seen_after_the_page_was(site_data: Path, tmp_path: Path, damage: str) -> None:
-    data = copied(site_data, tmp_path)
-    file = data / "vs" / GPT2 / LLAMA / "ff_key.safetensors"
-    with visit(data, worker="off", refresh=0.0) as visitor:
-        before = visitor.get(f"{VS}.json")
-        assert before.json()["missing"] == {}
-        file.unlink() if damage == "removed" else file.write_bytes(file.read_bytes()[:-9])
-        after = visitor.get(f"{VS}.json", headers={"if-none-match": before.headers["etag"]})
-        assert after.status_code == 200
-        assert [*after.json()["missing"]] == ["ff_key"]
-        assert "none to be read" in visitor.get(f"/{GPT2}/ff/1/3").text
-
-
-def test_a_record_that_is_no_file_is_listed(site_data: Path, tmp_path: Path) -> None:
-    data = copied(site_data, tmp_path)
-    record = data / "vs" / GPT2 / LLAMA / "comparison.json"
-    record.unlink()
-    record.mkdir()
-    with visit(data, worker="off") as visitor:
-        (card,) = visitor.get("/index.json").json()["comparisons"]
-        assert "comparison.json" in card["fault"]
-        assert visitor.get(VS).status_code == 503

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
@@ -12,7 +11,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.precompute.index.manifest import Manifest
-from tests.support.differences import build_difference
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES, visit
 
@@ -44,12 +42,6 @@ def test_every_page_says_of_what_from_what(client: TestClient, name: str) -> Non
     assert link.partition("?")[0] == PAGES[name].partition("?")[0].replace(DIFFERENCE, LLAMA)
     assert "change" not in link
     assert client.get(link).status_code in (200, 503), link  # 503 while a worker loads
-
-
-def test_pages_of_models_say_nothing_of_it(client: TestClient) -> None:
-    for name, address in PAGES.items():
-        if name not in ("help", "docs") and DIFFERENCE not in address:
-            assert 'class="difference"' not in client.get(address).text, name
 
 
 @pytest.mark.parametrize("name", STORED)
@@ -203,30 +195,6 @@ def test_home_starts_with_a_model(client: TestClient) -> None:
     assert content["start"]["model"] == GPT2
     cards = {card["model"]: (card["tuned"], card["base"]) for card in content["models"]}
     assert cards == {GPT2: ("", ""), LLAMA: ("", ""), DIFFERENCE: ("tiny-tuned", LLAMA)}
-
-
-@pytest.fixture(scope="module")
-def without_pairs(site_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A difference of which only some kinds are stored, and no pairs."""
-    folder, sources = tmp_path_factory.mktemp("partial"), site_data.parent / "sources"
-    tuned, base = sources / "tiny-tuned", sources / LLAMA
-    build_difference(tuned, base, folder, name=DIFFERENCE, k=10, pairs=0, kinds=("ff_key", "w_q"), lenses=("cosine",))
-    with visit(folder, worker="off") as visitor:
-        yield visitor
-
-
-@pytest.mark.parametrize(
-    "path", ["", "/layer/1?sort=change", "/layer/0", "/ff/1/5", "/ff/1/0", "/head/1/2", "/token/300"]
-)
-def test_pages_of_what_is_stored(without_pairs: TestClient, path: str) -> None:
-    page = without_pairs.get(f"/{DIFFERENCE}{path}")
-    assert page.status_code == 200
-    content = without_pairs.get(data_of(f"/{DIFFERENCE}{path}", "json")).json()
-    if not path:
-        assert all(cell["change"] is not None for row in content["rows"] for cell in row["vo"])
-        assert "in per cent" in page.text
-    if "head" in path:
-        assert content["change"]["vo"]["change"] > 0
 
 
 @pytest.mark.slow

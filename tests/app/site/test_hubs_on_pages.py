@@ -144,13 +144,6 @@ def test_a_list_of_mostly_hubs_says_so(crowded: TestClient) -> None:
     assert 'aria-label="Hubs"' not in crowded.get("/tiny/ff/1/3?lens=cosine").text  # there are none
 
 
-@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_another_value_is_an_error(crowded: TestClient, path: str) -> None:
-    answer = crowded.get(f"{hidden(path)}n")
-    assert answer.status_code == 422
-    assert crowded.get(f"{hidden(path)[:-4]}show").status_code == 200
-
-
 def test_what_leads_elsewhere_takes_it_along(crowded: TestClient) -> None:
     for path in ("/tiny/layer/1?token=dog&hubs=hide", "/tiny/search?q=L1N3&hubs=hide", "/tiny/random?hubs=hide"):
         answer = crowded.get(path)

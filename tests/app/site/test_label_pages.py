@@ -36,11 +36,6 @@ def test_hostile_text_is_text(client: TestClient) -> None:
     assert "<script>" not in client.get(f"/{LLAMA}/labels.md").text.replace("\\<", "")
 
 
-def test_a_model_without_labels(client: TestClient) -> None:
-    assert client.get(f"/{GPT2}/labels.json").json()["labels"][0]["title"] == "A model for tests"
-    assert client.get("/no-such-model/labels").status_code == 404
-
-
 def test_bad_files_are_named_and_the_rest_serves(site_data: Path, tmp_path: Path) -> None:
     data = copied(site_data, tmp_path)
     with visit(data, refresh=0) as visitor:
@@ -102,14 +97,6 @@ def test_a_parameter_shows_the_first_of_very_many(site_data: Path, tmp_path: Pat
     with visit(data) as visitor:
         assert len(visitor.get(f"/{LLAMA}/ff/1/3.json").json()["labels"]) == 20
         assert "the first 20" in visitor.get(f"/{LLAMA}/ff/1/3").text
-
-
-def test_sources_and_lists(client: TestClient) -> None:
-    (label,) = client.get(f"/{LLAMA}/ff/1/3.json").json()["labels"]
-    assert [of["kind"] for of in label["in_ours"]] == ["ff_key", "ff_up", "ff_value"]
-    page = parsed(client.get(f"/{LLAMA}/ff/1/3").text)
-    (source,) = page.all("a", href="https://example.org/notes?a=1&b=2")
-    assert "nofollow" in source.attributes["rel"]
 
 
 @pytest.mark.parametrize(("path", "title"), [

@@ -9,9 +9,9 @@ from tests.support.site import GPT2
 from tests.support.tables import rows
 
 
-@pytest.mark.parametrize("reading", ["norm", "mlp"])
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize(("path", "names"), [("ff/1/5", ["key", "value"]), ("head/2/1/sub/3", ["q", "k", "v", "o"])])
+@pytest.mark.parametrize(("path", "names", "lens", "reading"), [
+    ("ff/1/5", ["key", "value"], "dot", "norm"), ("head/2/1/sub/3", ["q", "k", "v", "o"], "cosine", "mlp"),
+])  # fmt: skip
 def test_other_readings_beside_the_stored_list(
     live: TestClient, path: str, names: list[str], lens: str, reading: str
 ) -> None:
@@ -30,9 +30,9 @@ def test_other_readings_beside_the_stored_list(
     assert sum("overlap with the stored top" in element.text for element in page.elements) == len(names)
 
 
-@pytest.mark.parametrize("reading", ["norm", "mlp"])
-@pytest.mark.parametrize("matrix", ["vo", "qk"])
-@pytest.mark.parametrize("query", ["k=20", "preset=words&k=20", "lens=cosine&k=20"])
+@pytest.mark.parametrize(("matrix", "query", "reading"), [
+    ("vo", "k=20", "norm"), ("qk", "preset=words&k=20", "mlp"), ("vo", "lens=cosine&k=20", "mlp"),
+])  # fmt: skip
 def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, reading: str) -> None:
     path = f"/{GPT2}/head/2/1/{matrix}"
     stored = live.get(f"{path}.json?{query}").json()

@@ -12,7 +12,7 @@ from lexiscope.app.worker import lane
 from lexiscope.app.worker.jobs import Job, Pace
 from lexiscope.app.worker.lane import Lane
 from lexiscope.precompute.live.wire.asks import PromptAsk
-from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
+from lexiscope.precompute.live.wire.errors import LiveDown, LiveFull
 
 pytestmark = pytest.mark.anyio
 ASK = PromptAsk(text="x", k=5)
@@ -160,17 +160,6 @@ async def test_the_line_is_bounded() -> None:
         assert line.lane.waiting == 3
 
 
-async def test_who_leaves_is_not_computed() -> None:
-    async with Line() as line:
-        await line.busy()
-        gone, stays = line.put("gone"), line.put("stays")
-        line.lane.drop(gone)
-        line.computer.free.set()
-        await stays.answer
-        assert not gone.wanted
-    assert line.computer.batches == [["first"], ["stays"]]
-
-
 @pytest.mark.usefixtures("crowd")
 async def test_all_may_leave_while_they_are_gathered() -> None:
     async with Line(batch_wait_ms=50) as line:
@@ -180,30 +169,6 @@ async def test_all_may_leave_while_they_are_gathered() -> None:
         await asyncio.sleep(0.1)
         assert await line.put("b").answer == b"1"
     assert line.computer.batches == [["b"]]
-
-
-class Panic(BaseException):
-    """As libraries in Rust raise it."""
-
-
-@pytest.mark.parametrize(("batch", "error"), [("a", LiveFailed), ("aa", LiveDown)])
-async def test_what_ends_the_thread_is_raised_and_everybody_is_told(batch: str, error: type[Exception]) -> None:
-    """Whoever ended it alone is not told to ask again."""
-
-    def panic(_: Sequence[Job]) -> list[bytes | Exception]:
-        raise Panic
-
-    panicking = Lane(panic, limits(), Pace(speed=1), 1000)
-    jobs = [Job(ASK, key, 0, ["anybody"]) for key in (*batch, "another")]
-    for job in jobs:
-        panicking.put(job)
-    with pytest.raises(Panic):
-        await panicking.run()
-    for job in jobs[:-1]:
-        with pytest.raises(error):
-            await job.answer
-    with pytest.raises(LiveDown):
-        await jobs[-1].answer
 
 
 async def test_whoever_waits_when_it_ends_is_told() -> None:

@@ -11,7 +11,6 @@ import pytest
 from lexiscope.app.settings import Settings
 from lexiscope.app.worker.worker import Worker
 from lexiscope.precompute.live.wire.asks import (
-    ASKS,
     PairsReadingAsk,
     PromptAsk,
     ReadingAsk,
@@ -238,8 +237,3 @@ async def test_the_end_of_one_lane_is_that_of_the_worker(
             worker.health()
         free.set()
     assert ended == [True]
-
-
-def test_every_ask_can_be_told_from_others() -> None:
-    """Which takes a hash."""
-    assert all(ask.__hash__ for ask in ASKS)
