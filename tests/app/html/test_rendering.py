@@ -9,7 +9,6 @@ import pytest
 from lexiscope.app.html.assets import folder
 from lexiscope.app.html.glossary import TERMS
 from lexiscope.app.html.numbers import BAR_STEPS, HEAT_STEPS
-from lexiscope.app.urls import turned
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAGES, SCRIPT
 
@@ -100,17 +99,6 @@ def test_every_step_has_its_style(client: "TestClient") -> None:
             int(step) for path in PAGES.values() for step in re.findall(rf'data-{name}="(\d+)"', client.get(path).text)
         }
         assert used <= set(range(steps + 1))
-
-
-@pytest.mark.parametrize(("address", "changes", "expected"), [
-    ("/m/ff/1/2", {"lens": "cosine"}, "/m/ff/1/2?lens=cosine"),
-    ("/m/ff/1/2?lens=cosine&k=5", {"lens": "dot"}, "/m/ff/1/2?k=5"),
-    ("/m/layer/1?page=3&sort=norm", {"page": None}, "/m/layer/1?sort=norm"),
-    ("/m/search?q=a%26b", {"page": 2}, "/m/search?q=a%26b&page=2"),
-    ("/m/search?q=%22%C3%B6%22", {"kind": "w_q"}, "/m/search?q=%22%C3%B6%22&kind=w_q"),
-])  # fmt: skip
-def test_turned(address: str, changes: dict[str, object], expected: str) -> None:
-    assert turned(address, **changes) == expected
 
 
 def test_the_help_page_lists_its_parts_and_explains_every_term(client: "TestClient") -> None:

@@ -85,15 +85,6 @@ def test_changes_are_seen(tmp_path: Path, index: Index) -> None:
     assert labels.faults() == ()
 
 
-def test_files_are_read_once(tmp_path: Path, index: Index) -> None:
-    write_labels(tmp_path, "a.json", [label("ff/1/3")])
-    labels = Labels(tmp_path, 0.0, tuple)
-    assert labels.of(index) is labels.of(index)
-    (kept,) = labels.of(index).labels
-    write_labels(tmp_path, "b.json", [label("ff/1/4")])
-    assert labels.of(index).labels[0] is kept
-
-
 def test_bad_files_hide_no_others(tmp_path: Path, index: Index) -> None:
     write_labels(tmp_path, "a.json", b"[")
     write_labels(tmp_path, "good.json", [label("ff/1/3", "good"), {}, label("ff/99/3")])
@@ -144,20 +135,6 @@ def test_large_files_are_read_while_others_are_served(tmp_path: Path, index: Ind
         time.sleep(0.05)
     assert titles(labels.of(index).labels) == ["a", "b", "c", "d"]
     assert labels.faults()[0].startswith("labels/e.json: it is left out")
-
-
-def test_one_file_that_is_too_long_takes_no_other_away(tmp_path: Path, index: Index) -> None:
-    write_labels(tmp_path, "a.json", b" " * 17_000_000)
-    write_labels(tmp_path, "b.json", [label("ff/1/3", "one")])
-    labels = Labels(tmp_path, 0.0, tuple)
-    assert titles(labels.of(index).labels) == ["one"]
-    assert [fault.partition(":")[0] for fault in labels.faults()] == ["labels/a.json"]
-
-
-def test_faults_of_a_model_are_counted(tmp_path: Path, index: Index) -> None:
-    write_labels(tmp_path, "a.json", [label("ff/99/3")] * 30)
-    faults = Labels(tmp_path, 0.0, tuple).of(index).faults
-    assert (len(faults), faults[-1]) == (21, "labels/a.json: 10 more faults like these")
 
 
 def test_those_that_come_with_the_program(tmp_path: Path, index: Index) -> None:

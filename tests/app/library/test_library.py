@@ -23,7 +23,6 @@ from lexiscope.precompute import files
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from lexiscope.precompute.index import manifest_entries
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER
-from lexiscope.precompute.index.model_names import DEMO_NAME
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
 from tests.support.views import layer_view, neuron_view, search_view, token_view
 
@@ -239,16 +238,6 @@ def test_a_fault_of_the_system_passes(data: Path, opened: bool, spare: int) -> N
     assert not opened or library.index("tiny").version == version
 
 
-def test_a_file_that_could_not_be_read_must_still_be_the_one_that_was_built(data: Path) -> None:
-    library = always(data)
-    library.index("tiny")
-    alter(shard_path(data, 1))
-    with few_files(1):
-        assert 1 not in ready(library)
-    assert ready(library) == (0, 3)
-    assert "checksum" in str(library.index("tiny").faults[1])
-
-
 @pytest.mark.parametrize("harm", HARMS)
 def test_reloads_while_a_layer_is_harmed_leave_nothing_open(data: Path, harm: Callable[[Path], None]) -> None:
     library = always(data)
@@ -314,12 +303,6 @@ def test_no_such_model(data: Path, name: str) -> None:
         always(data).index("Tiny")
 
 
-def test_what_commands_call_demo_has_another_name_here(tmp_path: Path) -> None:
-    write_index(tmp_path / DEMO_NAME, make_manifest(model=DEMO_NAME), ())
-    with pytest.raises(NotFound, match=f"did you mean {DEMO_NAME}"):
-        always(tmp_path).index("demo")
-
-
 @pytest.mark.parametrize("make", [Path.resolve, Path.mkdir, Path.touch])
 def test_no_models(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "data")
@@ -357,12 +340,6 @@ def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path
     path.unlink(missing_ok=True)
     path.write_bytes(saved)
     assert library.tokenizer("tiny")
-
-
-def test_a_tokenizer_that_fails(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    none = Tokenizer(models.WordLevel({"a": 0}, "missing"))  # it has no token for what it does not know
-    monkeypatch.setattr(Library, "tokenizer", lambda *_: none)
-    assert search_view(always(data).index("tiny"), "dog").pieces == []
 
 
 def lists_alone(view: TokenView) -> TokenView:

@@ -282,26 +282,6 @@ def test_a_server_that_is_not_there() -> None:
         lexiscope.open("http://127.0.0.1:9/gpt2")
 
 
-def test_something_else_answers() -> None:
-    from starlette.applications import Starlette
-    from starlette.responses import JSONResponse, PlainTextResponse
-    from starlette.routing import Route
-
-    from tests.support.workers import listening
-
-    routes = [
-        Route("/index.json", lambda _: JSONResponse({"models": [{"model": "gpt2", "faults": []}]})),
-        Route("/gpt2/ff/0/0.json", lambda _: JSONResponse({"model": "gpt2"})),
-        Route("/gpt2/ff/0/1.json", lambda _: PlainTextResponse("no", 502)),
-    ]
-    with listening(Starlette(routes=routes)) as url:
-        model = lexiscope.open(f"{url}/gpt2")
-        with pytest.raises(lexiscope.Unreachable, match=r"something else than this version .*build: Field required"):
-            model.neuron(0, 0)
-        with pytest.raises(lexiscope.Unreachable, match=r"status 502, and not as Lexiscope does"):
-            model.neuron(0, 1)
-
-
 def test_a_hostile_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it answers, it is an error of ours, in bounded memory and without a sign that a terminal obeys."""
     from starlette.applications import Starlette

@@ -278,14 +278,6 @@ def test_why_a_word(live: TestClient) -> None:
     assert (wrong.status_code, "token 999999 does not exist here" in wrong.text) == (404, True)
 
 
-@pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])
-def test_every_convention_is_explained_beside_the_switch(live: TestClient, convention: str) -> None:
-    page = parsed(live.get(PROMPT + f"&panel=patterns&convention={convention}").text)
-    assert {"final", "vocabulary", "exact"} <= {b.text.partition(":")[0] for b in page.all("b")}
-    assert "/-/help#conventions" in page.links()
-    assert "conventions" in parsed(live.get("/-/help").text).ids()
-
-
 @pytest.mark.parametrize(("text", "labels"), [(TEXT, 5), (TEXT + " dog" * 30, 18)])
 def test_the_large_map_has_labels(live: TestClient, text: str, labels: int) -> None:
     """Tokens, or the numbers of every few positions where there are many."""

@@ -226,10 +226,3 @@ def test_a_pair_in_the_search_box_goes_to_pairs_to_heads(live: TestClient, site_
         assert "needs a" in answer.text
         assert relation in parsed(answer.text).links()
         assert "LEXISCOPE_WORKER" in visitor.get(relation).text
-
-
-@pytest.mark.parametrize("q", ["dog lion", "zebra lion"])
-def test_a_pair_that_is_not_stored_is_offered(live: TestClient, q: str) -> None:
-    page = live.get(f"/{GPT2}/search", params={"q": q}).text
-    assert "No stored pair" not in page
-    assert "Pairs to heads" in page

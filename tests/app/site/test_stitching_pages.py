@@ -59,11 +59,6 @@ def test_csv_has_a_row_for_each_layer(client: TestClient) -> None:
     assert f"'{HOSTILE_FILE}" in client.get(f"{VS}.csv").text.replace('""', '"')
 
 
-def test_markdown_and_latex_have_them_too(client: TestClient) -> None:
-    assert "lines.txt" in client.get(f"{VS}.md").text
-    assert "lines.txt" in client.get(f"{VS}.tex").text
-
-
 @pytest.mark.parametrize(("content", "said"), [
     (None, f"lexiscope stitch {GPT2} {LLAMA} --texts FILE"), (b"[{", "stitching.json is damaged"),
     ("other weights", f"lexiscope stitch {GPT2} {LLAMA} --texts FILE"),

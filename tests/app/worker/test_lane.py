@@ -37,13 +37,6 @@ def limits(**changes: Any) -> Settings:
     return Settings(**{"queue": 8, "batch_wait_ms": 50, "batch_size": 4, **changes})
 
 
-class TwiceAsFast(Pace):
-    """Learns that everything took half as long as was thought, however busy this machine is."""
-
-    def learn(self, cost: float, seconds: float) -> None:  # noqa: ARG002
-        super().learn(cost, self.seconds_at_best(cost) / 2)
-
-
 class Line:
     """A lane that runs as long as the block; what costs 1 takes a second, by its estimate."""
 
@@ -134,19 +127,6 @@ async def test_a_batch_ends_in_time_by_its_estimate() -> None:
         jobs = [line.put("a", seconds) for seconds in (0.8, 0.8, 0.8, 5, 0.2)]
         line.computer.free.set()
         assert [int(await job.answer) for job in jobs] == [3, 3, 1, 1, 3]  # cheap ones first: 0.2, 0.8, 0.8
-
-
-async def test_how_many_leave_together_is_learned() -> None:
-    """They take half as long as was thought."""
-    async with Line(batch_seconds=0.4, pace=TwiceAsFast, batch_size=32, queue=40) as line:
-        sizes = []
-        for _ in range(20):
-            await line.busy()
-            jobs = [line.put("a", 0.2) for _ in range(5)]
-            line.computer.free.set()
-            sizes.append(max([int(await job.answer) for job in jobs]))
-        assert sizes[0] == 2
-        assert sizes[-1] > 2
 
 
 async def test_the_line_is_bounded() -> None:

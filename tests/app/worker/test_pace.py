@@ -21,12 +21,6 @@ def test_it_learns_what_batches_take(took: float, learned: float | None) -> None
         assert pace.seconds(1) == pytest.approx(learned, rel=0.01)
 
 
-def test_what_costs_nothing_teaches_nothing() -> None:
-    pace = Pace(speed=1)
-    pace.learn(0, 5)
-    assert pace.seconds(1) == 1
-
-
 @pytest.mark.parametrize(("took", "at_best"), [(3.0, 1.0), (0.5, 0.5)])
 def test_what_others_do_makes_nothing_dearer(took: float, at_best: float) -> None:
     """But a machine that was busy when it was measured is found to be faster."""
