@@ -9,7 +9,6 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from lexiscope.app.lists.vectors import SUBHEAD_KINDS
-from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import MATRICES
@@ -162,20 +161,6 @@ def test_layers_say_how_much_they_changed(index: Index, two: Two) -> None:
     rows = {row.layer: row for row in model_view(index).rows}
     assert (rows[CHANGED_LAYER].change, rows[CHANGED_LAYER].unchanged) == (changed.change, None)
     assert rows[UNCHANGED_LAYER].unchanged is True
-
-
-def test_only_differences_are_sorted_by_change(site_data: Path) -> None:
-    with pytest.raises(NotFound, match="sort 'change': there are neuron, norm, coherence, similarity"):
-        layer_view(Index.open(site_data / LLAMA), 1, sort="change")
-
-
-def test_cells_of_the_maps(index: Index, two: Two) -> None:
-    for row in model_view(index).rows:
-        for matrix, cells in (("vo", row.vo), ("qk", row.qk)):
-            for cell in cells:
-                delta, base = matrix_norms(two, row.layer, matrix, cell["head"])
-                assert cell["change"] == pytest.approx(delta / base, rel=1e-4)
-                assert bool(cell["first"]) == bool(delta)
 
 
 WORDS = "Dogs Europe Italy Berlin France Germany", "lion Rome horses They years words"

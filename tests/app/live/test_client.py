@@ -1,4 +1,4 @@
-"""Bad luck behind live pages, over HTTP: the worker frozen, flooded, gone or another one.
+"""Bad luck behind live pages, over HTTP: the worker frozen, flooded, gone or another one; and who is one visitor.
 The server answers throughout, with the right page, and recovers by itself."""
 
 import json
@@ -15,7 +15,9 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 from starlette.datastructures import State
+from starlette.requests import Request
 
+from lexiscope.app.live.client import visitor_name
 from lexiscope.app.live.keeper import Keeper
 from lexiscope.precompute.live.wire.answers import SeedsAnswer
 from lexiscope.precompute.live.wire.fields import adapter
@@ -223,3 +225,22 @@ def test_a_prompt_in_flight_when_the_server_stops(
     assert answers[0].json()["error"]["status"] == 503
     assert "Traceback" not in err
     assert "zebra" not in err
+
+
+def name(host: str | None) -> str:
+    return visitor_name(Request({"type": "http", "client": host and (host, 1234)}))
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("192.0.2.1", "192.0.2.1", True),
+    ("192.0.2.1", "192.0.2.2", False),
+    ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),  # whoever has one of these has all
+    ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+    ("::ffff:192.0.2.1", "192.0.2.1", True),
+    ("fe80::1%eth0", "fe80::2", True),
+    ("testclient", "testclient", True),
+    ("testclient", None, False),
+    (None, None, True),
+])  # fmt: skip
+def test_who_is_one_visitor(one: str | None, other: str | None, same: bool) -> None:
+    assert (name(one) == name(other)) == same

@@ -114,14 +114,6 @@ def test_every_printed_list_has_a_row(view: PaperView) -> None:
     assert not view.entries
 
 
-def test_another_vocabulary(site_data: Path) -> None:
-    index = Index.open(site_data / "tiny-gpt2")
-    assert all(row.why_not for row in paper_view(index, "gpt2-medium").printed)
-    entries = paper_view(index, "gpt2-medium", chosen="vo/21/7").entries
-    assert entries[1].tokens[0] == {"id": None, "token": " Ramos"}
-    assert {entry.rank for entry in entries} == {None}
-
-
 def test_words_of_fine_tuned_vectors(paper_data: Path) -> None:
     view = paper_view(Index.open(paper_data / planted.TUNED))
     assert (view.lists, view.by_name) == ("gpt2", True)

@@ -304,21 +304,6 @@ def test_data_of_a_kind_that_cannot_be_read(site_data: Path, tmp_path: Path, dam
         assert visitor.get(f"{VS}?kind=ff_key").status_code == 200
 
 
-def test_stitching_without_kinds_has_a_table(site_data: Path, tmp_path: Path) -> None:
-    """The kernel alone is enough to stitch."""
-    data = copied(site_data, tmp_path)
-    record = data / "vs" / GPT2 / LLAMA / "comparison.json"
-    content = json.loads(record.read_text())
-    content["files"] = {"kernel": content["files"]["kernel"]}
-    record.write_text(json.dumps(content))
-    with visit(data, worker="off", refresh=0.0) as visitor:
-        rows = list(csv.DictReader(io.StringIO(visitor.get(f"{VS}.csv").text)))
-        assert {row["texts"] for row in rows} >= {"lines.txt"}
-        (record.parent / "stitching.json").unlink()
-        answer = visitor.get(f"{VS}.csv")
-        assert (answer.status_code, "goes on with it" in answer.text) == (404, True)
-
-
 def test_a_finished_kind_is_seen(site_data: Path, tmp_path: Path) -> None:
     data = copied(site_data, tmp_path)
     shutil.rmtree(data / "vs")

@@ -49,11 +49,6 @@ def test_one_list_entry_by_entry(paper: TestClient, chosen: str) -> None:
     assert ("not built" in answer.text) is (chosen == "vo/21/7")
 
 
-def test_hidden_hubs_take_no_printed_entry(paper: TestClient) -> None:
-    hidden, shown = (paper.get(f"{PAGE}.json?list=vo/16/2{hubs}").json() for hubs in ("&hubs=hide", ""))
-    assert hidden["entries"] == shown["entries"]
-
-
 def test_a_list_that_is_not_printed(paper: TestClient) -> None:
     assert paper.get(PAGE, params={"list": "vo/1/1"}).status_code == 404
 
@@ -87,11 +82,6 @@ def test_a_model_without_printed_lists(client: TestClient, model: str, also: int
 def test_gpt2_itself_leads_to_its_differences(paper: TestClient) -> None:
     page = paper.get(f"/{planted.RANDOM}/paper?as=gpt2").text
     assert f'href="/{planted.TUNED}/paper">{planted.TUNED}</a>' in page
-
-
-def test_hostile_tokens_are_text(paper: TestClient) -> None:
-    for path in (f"{PAGE}?list=ff/16/41", PAGE):
-        assert "<script" not in paper.get(path).text.replace('<script src="/static/', "")
 
 
 def test_fine_tuned_vectors_lead_to_the_best_one(paper: TestClient) -> None:

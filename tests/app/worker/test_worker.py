@@ -20,7 +20,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesReadingAsk,
     ThroughHeadsAsk,
 )
-from lexiscope.precompute.live.wire.errors import LiveDown, LiveFull, TimedOut
+from lexiscope.precompute.live.wire.errors import LiveDown, TimedOut
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from tests.support.site import GPT2
@@ -151,24 +151,6 @@ async def test_everybody_has_their_own_time(engine: HeldEngine, monkeypatch: pyt
             assert not engine.given_up
             engine.hold.clear()
             assert await second
-
-
-async def test_so_many_of_one_visitor(engine: HeldEngine) -> None:
-    """Equal asks count, too. Others are not refused; nor is the visitor, when one of theirs has its answer."""
-    engine.hold.set()
-    async with working(engine, visitor_queue=3) as worker:
-        flood = [asyncio.create_task(ask(worker, what, "a")) for what in (other(1), other(2), other(2))]
-        await until(lambda: worker.health().queue == 1)
-        for what in (other(3), other(1), SEEDS):
-            with pytest.raises(LiveFull, match=r"3 of your requests wait .* \(the setting visitor_queue\)") as caught:
-                await ask(worker, what, "a")
-            assert 1 <= (caught.value.retry_after or 0) <= 60
-        assert await ask(worker, SEEDS, "b")
-        flood.pop().cancel()
-        await asyncio.sleep(0)
-        assert await ask(worker, SEEDS, "a")
-        engine.hold.clear()
-        await asyncio.gather(*flood)
 
 
 async def test_visitors_take_turns(engine: HeldEngine) -> None:
