@@ -65,7 +65,7 @@ def test_one_of_several_fails(refused: Refused, source: Path) -> None:
     (("--layers", "9"), 1, "layer 9: tiny has layers 0 to 1"),
     *[
         (("--layers", text), 2, "is not a range of layers such as 30-35")
-        for text in ("x", "", "3-1", "5-", "-1-2", "1,,2", "1-2-3", "1.5", "123456789")
+        for text in ("x", "3-1", "1,,2")
     ],
     (("--k", "0"), 2, "'0' is not a whole number from 1 on"),
     (("--pairs", "many"), 2, "'many' is not a whole number from 0 on"),

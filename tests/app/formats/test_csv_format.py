@@ -209,9 +209,8 @@ def test_csv_of_a_layer_has_all_pages(paged: TestClient, query: str) -> None:
         ]
 
 
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-def test_csv_of_a_token_has_all_pages_of_all_kinds(paged: TestClient, site_data: Path, lens: str) -> None:
-    path = f"/{LLAMA}/token/300"
+def test_csv_of_a_token_has_all_pages_of_all_kinds(paged: TestClient, site_data: Path) -> None:
+    path, lens = f"/{LLAMA}/token/300", "cosine"
     expected: list[tuple[str, ...]] = []
     longest = 0
     for kind in (*Index.open(site_data / LLAMA).shape.kinds, "vo", "qk"):

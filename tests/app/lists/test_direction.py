@@ -14,8 +14,8 @@ from lexiscope.app.lists.readable import SAME, readable
 from lexiscope.app.pages.head import NAMED, NOISE, TOKENS, MatrixDirections
 from lexiscope.precompute.build.inverted import invert_lists
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, FACTORS, LENSES
+from tests.app.lists.test_parameters import expected_vector
 from tests.support.lists import SHAPES, token
 from tests.support.synthetic import (
     GPT2,
@@ -34,19 +34,6 @@ SIDES = {"vo": ("in", "out"), "qk": ("query", "key")}
 @pytest.fixture(params=SHAPES)
 def index(request: pytest.FixtureRequest, indexes: dict[str, Index]) -> Index:
     return indexes[request.param]
-
-
-def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> dict[str, Any]:
-    texts = TokenTable.of(raw_tokens())
-    lists = [
-        [
-            {"id": i, "token": texts.text(i), "score": score}
-            for i, score in zip(arrays[f"{kind}.ids"][row, lens, end].tolist(), scores, strict=True)
-        ]
-        for end, scores in enumerate(arrays[f"{kind}.scores"][row, lens].tolist())
-    ]
-    norm, coherence = arrays[f"{kind}.norm"][row].item(), arrays[f"{kind}.coherence"][row, lens].tolist()
-    return {"top": lists[0], "bottom": lists[1], "norm": norm, "coherence": coherence, "moments": None}
 
 
 NOTES = {

@@ -11,14 +11,12 @@ import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.app.pages.seeds import SeedRankingView
-from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import TermUsed
 from tests.support.synthetic import (
     GPT2,
     LLAMA,
-    PAIRS,
     K,
     make_manifest,
     raw_tokens,
@@ -145,25 +143,6 @@ def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
         }  # fmt: skip
         assert "Heads 2 to 3 share" in view.note
         assert "mix channel 1 with 2:" in view.note
-
-
-def test_k_shortens_and_never_lengthens(index: Index) -> None:
-    full = neuron_view(index, 1, 0)
-    assert full.key
-    assert full.value
-    assert len(full.key.top) == len(full.value.bottom) == K
-    short = neuron_view(index, 1, 0, k=3)
-    assert short.key
-    assert short.value
-    assert short.key.top == full.key.top[:3]
-    assert short.value.bottom == full.value.bottom[:3]
-    with pytest.raises(BadRequest, match=f"k goes from 1 to {K}"):
-        neuron_view(index, 1, 0, k=10 * K)
-    assert len(pairs_view(index, "vo", 1, 0).top) == PAIRS
-    assert len(pairs_view(index, "vo", 1, 0, k=2).top) == 2
-    output = subhead_view(index, 1, 0, 0, k=1).o
-    assert output
-    assert len(output.bottom) == 1
 
 
 def test_columns_and_notes(indexes: dict[str, Index]) -> None:

@@ -15,8 +15,6 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.tokens import pack
 from lexiscope.precompute.shape import LENSES, PRESETS
-from tests.support.pages import parsed
-from tests.support.site import visit
 from tests.support.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, stored_arrays
 from tests.support.views import model_view
 
@@ -234,27 +232,3 @@ def test_heads_that_nobody_could_name_have_no_card(tmp_path: Path, readability: 
         qk__readability=lambda array: array[2].fill(readability),
     )
     assert len(model_view(index).heads or ()) == n_cards
-
-
-def test_the_home_page_leads_there(tmp_path: Path) -> None:
-    pairs = list(zip(words(0, 40), words(40, 40), strict=True))
-    opened(
-        tmp_path / "tiny",
-        ff_value__ids=at(3, words(0, 6)),
-        ff_value__coherence=lambda array: array.fill(0.5),
-        ff__similarity=lambda array: array[3].fill(0.9),
-        qk__ids=pairs_of(2, pairs),
-        qk__count=full(2),
-        qk__scores=lambda array: np.copyto(array[2], 5 * falling(PAIR_LIST)),
-        qk__readability=lambda array: array[2].fill(0.6),
-    )
-    with visit(tmp_path) as visitor:
-        start = visitor.get("/index.json").json()["start"]
-        assert (start["neuron"]["neuron"], start["head"]["head"], start["head"]["matrix"]) == (3, 2, "qk")
-        links = parsed(visitor.get("/").text).links()
-        for link in ("/tiny", "/tiny/ff/1/3", f"/tiny/head/1/2/qk?lens={HEAD_LENS}&preset={HEAD_PRESET}"):
-            assert link in links
-            assert visitor.get(link).status_code == 200
-        page = visitor.get("/tiny").text
-        assert "of their pairs of words" in page
-        assert f"/tiny/head/1/2/qk?lens={HEAD_LENS}&amp;preset={HEAD_PRESET}" in page

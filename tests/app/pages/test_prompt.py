@@ -1,9 +1,7 @@
 """Pages of a prompt, over HTTP with a real worker: data, tables, panels, changes and events.
 Runs themselves are tested in tests/precompute/live."""
 
-import csv
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,17 +9,11 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.formats.tables import view_csv
-from lexiscope.app.pages.prompt.neurons import TOKENS_OF_CHOSEN
-from lexiscope.app.pages.prompt.page import PromptView
 from lexiscope.app.urls import format_address
-from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import ChosenNeuron, LikelyToken, PromptAnswer
 from lexiscope.precompute.live.wire.asks import PANELS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PROMPT, TEXT
 from tests.support.tables import rows
-from tests.support.views import make_view
 
 
 def test_a_prompt_as_data(live: TestClient) -> None:
@@ -377,45 +369,13 @@ def test_what_is_linked_opens_with_the_same_lens(live: TestClient) -> None:
     assert [token["id"] for token in built["key"]] == [token["id"] for token in stored["key"]["top"][:5]]
 
 
-def page_of(index: Index, layer: int, neuron: int) -> PromptView:
-    chosen = ChosenNeuron(
-        layer=layer,
-        neuron=neuron,
-        coefficient=-0.5,
-        strength=1.0,
-        first_only=False,
-        end="bottom",
-        rank=7,
-        coefficients=[0.25, -0.5],
-    )
-    answer = PromptAnswer(
-        predicts="next",
-        tokens=[{"id": 300}, {"id": 301}],
-        position=1,
-        layer=layer,
-        prediction=[LikelyToken(id=5, p=0.5)],
-        untouched=[],
-        lists=[],
-        neuron=chosen,
-    )
-    asked = {"text": "a text", "layer": layer, "neuron": neuron, "panel": "neurons"}
-    view: PromptView = make_view(index, "prompt", {}, {"answers": [answer]}, **asked)
-    return view
-
-
-def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> None:
-    index = Index.open(site_data / LLAMA)
-    view = page_of(index, 1, 3)
-    assert view.neuron
-    up = view.neuron["up"]
-    assert up
-    assert up["top"]
-    assert up["bottom"]
-    stored = index.shard(1).vector("ff_up", 3, "dot")
-    assert [token["id"] for token in up["top"]] == stored.top_ids[:TOKENS_OF_CHOSEN].tolist()
-    assert [token["id"] for token in up["bottom"]] == stored.bottom_ids[:TOKENS_OF_CHOSEN].tolist()
-    rows = csv.DictReader("".join(view_csv(view)).splitlines())
-    listed = [(row["end"], int(row["token_id"])) for row in rows if row["part"] == "up"]
-    assert listed == [
-        (end, token["id"]) for end, tokens in (("top", up["top"]), ("bottom", up["bottom"])) for token in tokens
-    ]
+def test_a_gated_neuron_that_was_asked_about_shows_its_up(live: TestClient) -> None:
+    path = f"/{LLAMA}/prompt{{}}?text=the+dog&panel=neurons&layer=1&neuron=3"
+    up = live.get(path.format(".json")).json()["neuron"]["up"]
+    stored = live.get(f"/{LLAMA}/ff/1/3.json").json()["up"]
+    listed = [row for row in rows(live, path.format(".csv")) if (row["panel"], row["part"]) == ("neuron", "up")]
+    for end in ("top", "bottom"):
+        ids = [token["id"] for token in up[end]]
+        assert ids == [token["id"] for token in stored[end]][: len(ids)] != []
+        assert [int(row["token_id"]) for row in listed if row["end"] == end] == ids
+    assert live.get(f"/{GPT2}/prompt.json?text=the+dog&panel=neurons&layer=1&neuron=3").json()["neuron"]["up"] is None

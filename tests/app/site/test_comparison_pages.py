@@ -1,8 +1,6 @@
 """Two models in one space: the page, its data and its figure; matches on the pages of neurons, subheads and directions;
 what is damaged, removed or of other weights."""
 
-import csv
-import io
 import json
 import shutil
 from pathlib import Path
@@ -21,6 +19,7 @@ from lexiscope.precompute.shape import DIRECTION_KINDS
 from tests.support.comparisons import change_weights, quick_compare
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, copied, visit
+from tests.support.tables import rows as csv_rows
 
 VS = f"/{GPT2}/vs/{LLAMA}"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -114,7 +113,7 @@ def test_the_figure_is_an_svg_by_itself(client: TestClient, query: str, kinds: i
 
 
 def test_csv_has_every_cell_and_the_matches(client: TestClient, content: dict[str, Any]) -> None:
-    rows = list(csv.DictReader(io.StringIO(client.get(f"{VS}.csv").text)))
+    rows = csv_rows(client, f"{VS}.csv")
     cells = [row for row in rows if row["similarity"]]
     assert len(cells) == 10 * 3 * 2
     for row in cells:

@@ -1,7 +1,5 @@
 """Pages of a difference, in all formats: each says of what from what, and leads to the two models that can run."""
 
-import csv
-import io
 import re
 import shutil
 from pathlib import Path
@@ -10,9 +8,11 @@ from urllib.parse import parse_qsl, unquote
 import pytest
 from starlette.testclient import TestClient
 
+from lexiscope.app.urls import format_address
 from lexiscope.precompute.index.manifest import Manifest
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES, visit
+from tests.support.tables import rows as csv_rows
 
 STORED = {
     "model": f"/{DIFFERENCE}",
@@ -28,11 +28,6 @@ STORED = {
 NO_RUN = f"a difference of two models, tiny-tuned − {LLAMA}. It cannot run"
 
 
-def data_of(address: str, format: str) -> str:
-    path, _, query = address.partition("?")
-    return f"{path}.{format}" + (f"?{query}" if query else "")
-
-
 @pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("difference")])
 def test_every_page_says_of_what_from_what(client: TestClient, name: str) -> None:
     page = client.get(PAGES[name]).text
@@ -46,22 +41,22 @@ def test_every_page_says_of_what_from_what(client: TestClient, name: str) -> Non
 
 @pytest.mark.parametrize("name", STORED)
 def test_data_carry_it(client: TestClient, name: str) -> None:
-    content = client.get(data_of(STORED[name], "json")).json()
+    content = client.get(format_address(STORED[name], "json")).json()
     assert (content["minus"]["tuned"], content["minus"]["model"]) == ("tiny-tuned", LLAMA)
     assert set(content["minus"]) == {"tuned", "model", "source", "revision", "weights_sha256"}
-    rows = list(csv.DictReader(io.StringIO(client.get(data_of(STORED[name], "csv")).text)))
+    rows = csv_rows(client, format_address(STORED[name], "csv"))
     assert rows
     assert {row["minus"] for row in rows} == {LLAMA}
     for format in ("md", "tex"):
-        assert LLAMA in client.get(data_of(STORED[name], format)).text.rpartition("weights")[2], format
-    of_model = client.get(data_of(STORED[name].replace(DIFFERENCE, LLAMA).replace("sort=change", ""), "json"))
+        assert LLAMA in client.get(format_address(STORED[name], format)).text.rpartition("weights")[2], format
+    of_model = client.get(format_address(STORED[name].replace(DIFFERENCE, LLAMA).replace("sort=change", ""), "json"))
     assert "minus" not in of_model.json()
     assert '"change"' not in of_model.text
 
 
 @pytest.mark.parametrize("name", ["layer", "neuron", "head", "pairs", "subhead", "model"])
 def test_csv_has_changes(client: TestClient, name: str) -> None:
-    rows = list(csv.DictReader(io.StringIO(client.get(data_of(STORED[name], "csv")).text)))
+    rows = csv_rows(client, format_address(STORED[name], "csv"))
     changes = [float(row["change"]) for row in rows if row["change"]]
     assert max(changes) > 0
 
@@ -129,7 +124,7 @@ def test_how_far_the_embedding_itself_moved(
         assert said in page
         assert ("itself" in page.partition("Layers and heads")[2]) == bool(change)
         assert visitor.get(f"/{DIFFERENCE}.json").json().get("embedding_change") == change
-        rows = list(csv.DictReader(io.StringIO(visitor.get(f"/{DIFFERENCE}.csv").text)))
+        rows = csv_rows(visitor, f"/{DIFFERENCE}.csv")
         told = {row["matrix"]: float(row["change"]) for row in rows if row["matrix"].startswith("W_")}
         assert told == (change or {})
 
@@ -143,7 +138,7 @@ def test_a_prompt_leads_to_the_two_models(client: TestClient) -> None:
     assert dict(parse_qsl(link.partition("?")[2])) == {"text": "the dog", "panel": "neurons", "layer": "1"}
     assert "no index of it here" in page.text  # of the tuned one
     for format in ("json", "csv"):
-        refused = client.get(data_of(address, format))
+        refused = client.get(format_address(address, format))
         assert (refused.status_code, NO_RUN in refused.json()["error"]["detail"]) == (404, True)
 
 

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.settings import Settings
-from lexiscope.app.site import system
 from lexiscope.app.site.security import HEADERS
-from lexiscope.app.site.server import app_without_routes, with_middleware
 from lexiscope.precompute.index.manifest import Manifest
 from tests.support.site import GPT2, LLAMA, PAIRS, K, ask, copied, visit
 from tests.support.workers import until
@@ -178,23 +175,3 @@ def test_a_data_folder_that_cannot_be_read() -> None:
             assert "cannot list the data folder" in answer.text
         assert visitor.get(f"/{GPT2}/ff/1/5").status_code in (404, 503)
         assert visitor.get("/-/help").status_code == 200
-
-
-def test_a_failure_is_a_500_with_all_headers(site_data: Path, caplog: pytest.LogCaptureFixture) -> None:
-    site = app_without_routes(Settings(data=site_data))
-    site.include_router(system.router)
-
-    @site.get("/-/fail")
-    async def fail() -> None:
-        raise ZeroDivisionError("a fault that nobody foresaw")
-
-    app = with_middleware(site)
-    with TestClient(app, raise_server_exceptions=False) as visitor:
-        for media_type in ("text/html", "application/json"):
-            answer = visitor.get("/-/fail", headers={"Accept": media_type})
-            assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (500, media_type)
-            assert "nobody foresaw" not in answer.text
-            assert HEADERS.items() <= answer.headers.items()
-        assert 'lexiscope_requests_total{route="fail",status="500"} 2' in visitor.get("/-/metrics").text
-    assert "ZeroDivisionError at" in caplog.text
-    assert "nobody foresaw" not in caplog.text  # a message may quote a visitor

@@ -15,6 +15,7 @@ from lexiscope.precompute.index.manifest import Manifest
 from tests.support.labs import HOSTILE_TEXTS, plausible_lab
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, copied, visit
+from tests.support.tables import rows as csv_rows
 
 LAB_OF_LLAMA = f"/{LLAMA}/lab"
 COVERING = ("FF keys", "FF values", "w_v", "w_o")
@@ -89,7 +90,7 @@ def test_numbers_stand_beside_the_charts(site_data: Path, tmp_path: Path) -> Non
 
 
 def test_csv_has_a_row_for_each_layer_and_each_k(client: TestClient, record: LabRecord) -> None:
-    rows = list(csv.DictReader(io.StringIO(client.get(f"{LAB_OF_LLAMA}.csv").text)))
+    rows = csv_rows(client, f"{LAB_OF_LLAMA}.csv")
     assert record.similarity
     assert record.similarity.vo
     vo = [row for row in rows if (row["figure"], row["lens"], row["kind"]) == ("similarity", "dot", "vo")]

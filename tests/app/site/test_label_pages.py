@@ -1,7 +1,5 @@
 """What people said of parameters, on the pages of a model."""
 
-import csv
-import io
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from starlette.testclient import TestClient
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, copied, visit
 from tests.support.site_labels import HOSTILE, write_labels
+from tests.support.tables import rows as csv_rows
 
 
 def test_all_labels_of_a_model(client: TestClient) -> None:
@@ -31,7 +30,7 @@ def test_hostile_text_is_text(client: TestClient) -> None:
     assert "<img src=x" not in answer.text
     page = parsed(answer.text)
     assert HOSTILE in [element.text.strip() for element in page.all("bdi")]
-    rows = [*csv.DictReader(io.StringIO(client.get(f"/{LLAMA}/labels.csv").text))]
+    rows = csv_rows(client, f"/{LLAMA}/labels.csv")
     assert HOSTILE in [row["title"] for row in rows]
     assert "<script>" not in client.get(f"/{LLAMA}/labels.md").text.replace("\\<", "")
 

@@ -1,7 +1,5 @@
 """The page of the paper's lists: in all formats, of models with and without lists."""
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from starlette.testclient import TestClient
 
 from tests.support import planted
 from tests.support.site import DIFFERENCE, GPT2, visit
+from tests.support.tables import rows as csv_rows
 
 pytestmark = pytest.mark.slow
 PAGE = f"/{planted.PLANTED}/paper"
@@ -55,11 +54,11 @@ def test_a_list_that_is_not_printed(paper: TestClient) -> None:
 
 def test_csv_and_markdown(paper: TestClient) -> None:
     data = paper.get(f"{PAGE}.json").json()
-    rows = [*csv.DictReader(io.StringIO(paper.get(f"{PAGE}.csv").text))]
+    rows = csv_rows(paper, f"{PAGE}.csv")
     assert [(row["what"], row["address"], row["found"]) for row in rows] == [
         ("list", row["address"], "" if row["found"] is None else str(row["found"])) for row in data["printed"]
     ]
-    entries = [*csv.DictReader(io.StringIO(paper.get(f"{PAGE}.csv?list=vo/16/2").text))][1:]
+    entries = csv_rows(paper, f"{PAGE}.csv?list=vo/16/2")[1:]
     first = entries[0]
     assert (first["what"], first["first_token"], first["second_token"]) == ("entry", " Australians", "Austral")
     assert first["rank"] == "1"

@@ -1,7 +1,6 @@
 """Fair between visitors: two lanes, equal asks computed once, so many requests of one visitor, nothing too dear."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,7 +19,6 @@ from lexiscope.precompute.live.wire.asks import (
     StatesReadingAsk,
     ThroughHeadsAsk,
 )
-from lexiscope.precompute.live.wire.errors import LiveDown, TimedOut
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from tests.support.site import GPT2
@@ -132,27 +130,6 @@ async def test_who_leaves_takes_nothing_from_others(engine: HeldEngine) -> None:
     assert engine.given_up == [[PROMPT.text]]
 
 
-async def test_everybody_has_their_own_time(engine: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever joins later waits for as long as anybody else."""
-    loop, passed = asyncio.get_running_loop(), [0.0]  # seconds that pass in a moment, by the event loop's clock
-    now = loop.time
-    monkeypatch.setattr(loop, "time", lambda: now() + sum(passed))
-    engine.hold.set()
-    async with working(engine, request_seconds=2000) as worker:
-        first = asyncio.create_task(ask(worker, PROMPT, "a"))
-        await until(lambda: engine.batches)
-        passed.append(1000)
-        async with worker.queued(PROMPT, "b") as joined:
-            second = asyncio.create_task(worker.answer(joined))
-            await asyncio.sleep(0)  # its time begins
-            passed.append(1000)
-            with pytest.raises(TimedOut):
-                await first
-            assert not engine.given_up
-            engine.hold.clear()
-            assert await second
-
-
 async def test_visitors_take_turns(engine: HeldEngine) -> None:
     """Whoever comes after a flood is not behind all of it."""
     engine.hold.set()
@@ -164,43 +141,3 @@ async def test_visitors_take_turns(engine: HeldEngine) -> None:
         engine.hold.clear()
         await asyncio.gather(*flood, late)
     assert ["dog 9"] in engine.batches[1:3]
-
-
-class Panic(BaseException):
-    """As libraries in Rust raise it."""
-
-
-@pytest.mark.parametrize("ending", ["seeds", "prompts"])
-async def test_the_end_of_one_lane_is_that_of_the_worker(
-    engine: HeldEngine, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
-    """Whoever waits in the other lane is told at once."""
-    free, started = threading.Event(), threading.Event()
-
-    def panic(*_: Any) -> Any:
-        raise Panic
-
-    def hold(*_: Any) -> Any:
-        started.set()
-        free.wait(120)
-        return []
-
-    for name in ("seeds", "prompts"):
-        monkeypatch.setattr(engine, name, panic if name == ending else hold)
-    ended: list[bool] = []
-    worker = Worker(engine, GPT2, "", Settings(), lambda: ended.append(True))
-    guilty, innocent = (SEEDS, PROMPT) if ending == "seeds" else (PROMPT, SEEDS)
-    async with worker.running():
-        waiting = asyncio.create_task(ask(worker, innocent))
-        await until(started.is_set)
-        with pytest.raises(Exception, match="ended the worker"):
-            await ask(worker, guilty)
-        with pytest.raises(LiveDown):
-            await waiting
-        for what in (SEEDS, PROMPT):
-            with pytest.raises(LiveDown):
-                await ask(worker, what)
-        with pytest.raises(LiveDown, match="Panic"):
-            worker.health()
-        free.set()
-    assert ended == [True]
