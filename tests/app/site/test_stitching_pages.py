@@ -175,7 +175,7 @@ def test_a_kernel_that_is_gone(site_data: Path, tmp_path: Path) -> None:
         assert visitor.get(VS).status_code == 200
 
 
-def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path) -> None:
+def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path, workers: str) -> None:
     """The kernel of a comparison fits only the weights that were compared."""
     data = copied(site_data, tmp_path)
     ours, theirs = (Path(Manifest.load(data / name).source) for name in (GPT2, LLAMA))
@@ -185,7 +185,7 @@ def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path)
         tensors["transformer.wte.weight"] *= 2
 
     quick_compare(change_weights(changed, double_embedding), theirs, data, force=True, kinds=())
-    with visit(data) as visitor:
+    with visit(data, worker_url=workers) as visitor:
         assert 'name="text"' not in visitor.get(VS).text
         answer = visitor.get(f"{VS}.json", params={"text": TEXT})
         assert answer.status_code == 422
