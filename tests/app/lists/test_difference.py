@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from lexiscope.app.lists.vectors import SUBHEAD_KINDS
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import MATRICES
@@ -33,7 +32,6 @@ from tests.support.views import (
     pairs_view,
     random_neuron,
     search_view,
-    subhead_view,
     token_view,
 )
 
@@ -108,22 +106,6 @@ def test_a_head_and_its_pairs(index: Index, two: Two, head: int) -> None:
         else:
             assert pairs.unchanged is None
             assert all(lists)
-
-
-def test_the_subheads_of_a_head(index: Index, two: Two) -> None:
-    shape = index.shape
-    rows = head_view(index, CHANGED_LAYER, CHANGED_HEAD).subheads or []
-    assert len(rows) == shape.d_head
-    for row in rows:
-        page = subhead_view(index, CHANGED_LAYER, CHANGED_HEAD, row["subhead"])
-        for name, kind in SUBHEAD_KINDS.items():
-            delta, base = norms(two, CHANGED_LAYER, kind)
-            at = shape.row(kind, CHANGED_HEAD, row["subhead"])
-            vector, first = getattr(page, name), row[name]  # type: ignore[literal-required]
-            assert row["change"][name] == pytest.approx(delta[at] / base[at], rel=1e-4)
-            assert vector.change == pytest.approx(delta[at] / base[at], rel=1e-4)
-            assert bool(first) == bool(delta[at])
-            assert bool(vector.top) == bool(delta[at])
 
 
 @pytest.mark.parametrize("sort", ["change", "-change"])

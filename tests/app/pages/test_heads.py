@@ -177,11 +177,6 @@ def test_layers(word_index: Index) -> None:
         make_view(word_index, "heads", {}, layers="0-2")
 
 
-def test_a_page_that_was_asked_nothing(word_index: Index) -> None:
-    view = make_view(word_index, "heads", {})
-    assert (view.groups, view.heads, view.clearest, view.earlier, view.later) == ([], [], [], None, "1")
-
-
 def test_relation_as_data(live: TestClient) -> None:
     view = live.get(format_address(RELATION, "json")).json()
     assert [(pair["source"]["word"], pair["target"]["word"]) for pair in view["pairs"]] == [

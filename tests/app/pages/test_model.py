@@ -57,12 +57,6 @@ def test_maps(index: Index, lens: str, preset: str) -> None:
                 assert cell["first"] == (expected[0] if expected else None)
 
 
-def test_provenance(index: Index) -> None:
-    provenance, manifest = model_view(index).provenance, index.manifest
-    assert (provenance.build, provenance.weights_sha256) == (manifest.build, manifest.weights_sha256)
-    assert (provenance.k, provenance.pairs, provenance.source) == (manifest.k, manifest.pairs, manifest.source)
-
-
 def test_random_neurons_are_of_ready_layers(index: Index) -> None:
     found = {random_neuron(index) for _ in range(300)}
     assert {layer for layer, _ in found} == set(index.layers)

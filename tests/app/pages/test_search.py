@@ -145,16 +145,6 @@ def test_pairs_of_one_word_or_two(
     _check_pairs(indexes[name], q, lens, kind, pair_matches(name, [[n] for n in numbers], lens, matrices))
 
 
-@given(
-    name=st.sampled_from(sorted(SHAPES)),
-    words=st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=2, unique=True),
-    lens=st.sampled_from(LENSES),
-)
-def test_pairs_of_groups(indexes: dict[str, Index], name: str, words: list[str], lens: str) -> None:
-    groups = [[t for t, text in enumerate(TEXTS) if text.strip().lower() == word] for word in words]
-    _check_pairs(indexes[name], " ".join(words), lens, None, pair_matches(name, groups, lens, MATRICES))
-
-
 def _check_pairs(index: Index, q: str, lens: str, kind: str | None, expected: list[dict[str, Any]]) -> None:
     if kind is None:
         view = search_view(index, q, lens)

@@ -176,12 +176,6 @@ def test_matches_of_a_parameter(
     assert page.text.count("The ten best of each in") == 1
 
 
-def test_pages_of_entry_list_comparisons(client: TestClient) -> None:
-    assert [(card["a"], card["b"]) for card in client.get("/index.json").json()["comparisons"]] == [(GPT2, LLAMA)]
-    for path in ("/", f"/{GPT2}", f"/{LLAMA}", f"/{LLAMA}/token/300"):
-        assert VS in parsed(client.get(path).text).links()
-
-
 # What changes while it is served
 
 

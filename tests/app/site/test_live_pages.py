@@ -1,7 +1,6 @@
 """Live pages over HTTP, with real workers on small models: every format, links, addresses, other readings beside stored
 lists, and what is refused."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -95,25 +94,6 @@ def test_a_text_by_post_gets_an_address_that_opens_cold(live: TestClient) -> Non
 def test_a_post_that_cannot_have_an_address(live: TestClient, fields: dict[str, str], status: int, said: str) -> None:
     answer = _post(live, **fields)
     assert (answer.status_code, said in answer.text) == (status, True), answer.text[-600:]
-
-
-def test_who_leaves_while_sending_a_form_is_no_fault(live: TestClient) -> None:
-    arriving = iter([{"type": "http.request", "body": b"text=ab", "more_body": True}, {"type": "http.disconnect"}])
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return next(arriving)
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    path = f"/{GPT2}/prompt"
-    scope = {
-        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "headers": [(b"host", b"x")], "scheme": "http", "root_path": "", "http_version": "1.1",
-    }  # fmt: skip
-    asyncio.run(live.app(scope, receive, send))  # type: ignore[arg-type]
-    assert sent[0]["status"] == 499
 
 
 def test_changes_in_a_form_are_bounded(live: TestClient) -> None:

@@ -140,15 +140,12 @@ def test_arguments_are_heard(client: TestClient) -> None:
     assert get("token/300", kind="ff_key")["kind"] == "ff_key"
 
 
-@pytest.mark.parametrize(("setting", "path", "rows"), [
-    ("layer_rows", f"/{GPT2}/layer/1.json", "rows"),
-    ("search_rows", f"/{GPT2}/search.json?q=dog", "matches"),
-])  # fmt: skip
-def test_pages_are_as_long_as_the_settings_say(site_data: Path, setting: str, path: str, rows: str) -> None:
-    with visit(site_data, **{setting: 3}) as visitor:
-        view = visitor.get(path).json()
-        assert len(view[rows]) == min(3, view["total"])
-        assert view["pages"] == max(1, -(-view["total"] // 3))
+def test_pages_are_as_long_as_the_settings_say(site_data: Path) -> None:
+    with visit(site_data, layer_rows=3, search_rows=3) as visitor:
+        for path, rows in ((f"/{GPT2}/layer/1.json", "rows"), (f"/{GPT2}/search.json?q=dog", "matches")):
+            view = visitor.get(path).json()
+            assert len(view[rows]) == min(3, view["total"])
+            assert view["pages"] == max(1, -(-view["total"] // 3))
 
 
 @pytest.mark.parametrize("format", ["html", "csv"])
@@ -180,9 +177,7 @@ def test_an_etag_is_of_one_format_one_host_one_program(client: TestClient, site_
     assert len(set(tags)) == len(tags)
 
 
-@pytest.mark.parametrize(
-    "url", ["https://lexiscope.example.org", "http://[::1]:8000", "https://lexiscope.example.org/"]
-)
+@pytest.mark.parametrize("url", ["http://[::1]:8000", "https://lexiscope.example.org/"])
 def test_links_that_leave_the_site_carry_its_public_address(site_data: Path, url: str) -> None:
     path = f"/{LLAMA}/ff/1/5"
     with visit(site_data, url=url) as visitor:

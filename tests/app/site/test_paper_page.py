@@ -87,8 +87,3 @@ def test_fine_tuned_vectors_lead_to_the_best_one(paper: TestClient) -> None:
     page = paper.get(f"/{planted.TUNED}/paper").text
     assert f'href="/{planted.TUNED}/ff/11/{planted.CHANGED}"' in page
     assert "by chance" in page
-
-
-def test_the_model_page_leads_there_where_lists_are_printed(paper: TestClient) -> None:
-    assert f'href="{PAGE}">see them beside ours' in paper.get(f"/{planted.PLANTED}").text
-    assert "see them beside ours" not in paper.get(f"/{planted.RANDOM}").text

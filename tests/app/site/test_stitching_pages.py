@@ -164,17 +164,6 @@ def test_trouble_with_a_sentence_leaves_the_page(
         assert (data.status_code, said in data.json()["error"]["detail"]) == (status, True)
 
 
-def test_a_kernel_that_is_gone(site_data: Path, tmp_path: Path) -> None:
-    data = copied(site_data, tmp_path)
-    (data / "vs" / GPT2 / LLAMA / "kernel.safetensors").unlink()
-    with visit(data, worker="off") as visitor:
-        answer = visitor.get(VS, params={"text": TEXT})
-        assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
-        assert f"vs/{GPT2}/{LLAMA}/kernel.safetensors" in answer.text.partition('id="sentence"')[2]
-        assert str(data) not in answer.text
-        assert visitor.get(VS).status_code == 200
-
-
 def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path, workers: str) -> None:
     """The kernel of a comparison fits only the weights that were compared."""
     data = copied(site_data, tmp_path)
