@@ -237,7 +237,7 @@ def test_exports_of_a_relation_say_that_the_first_piece_is_ranked(live: TestClie
 def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestClient) -> None:
     """The small model has random weights: some head moves a single pair far up or down, hardly two pairs together."""
     seen = set()
-    words = ("dog", "lion", "horse", "Paris")
+    words = ("dog", "dogs", "lion", "horse", "Paris", "the")
     for pairs in ("dog>dogs,lion>horse", *map(">".join, permutations(words, 2))):
         asked = {"pairs": pairs}
         view = live.get(f"/{GPT2}/relation.json", params=asked).json()
