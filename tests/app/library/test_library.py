@@ -21,7 +21,7 @@ from lexiscope.app.pages.token import TokenView
 from lexiscope.app.urls import is_reserved
 from lexiscope.precompute import files
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
-from lexiscope.precompute.index import manifest_entries
+from lexiscope.precompute.index import manifest
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
 from tests.support.views import layer_view, neuron_view, search_view, token_view
@@ -177,7 +177,7 @@ def test_a_file_that_was_touched_is_hashed_in_a_thread(data: Path, monkeypatch: 
 
     library = always(data)
     in_hand = library.index("tiny")
-    monkeypatch.setattr(manifest_entries, "sha256_of", slowly)
+    monkeypatch.setattr(manifest, "sha256_of", slowly)
     os.utime(shard_path(data, 1), ns=(1, 1))
     with pytest.raises(ShardDamaged, match="Ask again"):
         in_hand.shard(1)
