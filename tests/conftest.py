@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.shared import make_once_per_run
-from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAIRS, K, answer_when_loaded, visit
+from tests.support.site import AWAY, DIFFERENCE, GPT2, LLAMA, PAIRS, K, visit
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -123,13 +123,22 @@ def paper_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def client(site_data: Path) -> Iterator["TestClient"]:
-    with visit(site_data) as visitor:
+    """The site, whose workers are away: its pages have links to live ones."""
+    with visit(site_data, worker_url=AWAY) as visitor:
         yield visitor
 
 
 @pytest.fixture(scope="session")
-def live(client: "TestClient") -> "TestClient":
-    """The site, when its worker has loaded the model: one worker for all tests."""
-    answer = answer_when_loaded(client, f"/{GPT2}/seeds.json?words=dog")
-    assert answer.status_code == 200, answer.text
-    return client
+def workers(site_data: Path) -> Iterator[str]:
+    """The addresses of workers for the three models of the site, in threads of this process, as a setting has them."""
+    from tests.support.workers import workers_of
+
+    with workers_of(site_data, GPT2, LLAMA, DIFFERENCE) as addresses:
+        yield addresses
+
+
+@pytest.fixture(scope="session")
+def live(site_data: Path, workers: str) -> Iterator["TestClient"]:
+    """The site with its workers."""
+    with visit(site_data, worker_url=workers) as visitor:
+        yield visitor

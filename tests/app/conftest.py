@@ -2,16 +2,42 @@
 asynchronous tests run on asyncio."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from jinja2 import Environment
+from jinja2.bccache import Bucket, BytecodeCache
 
+from lexiscope.app.html import rendering
 from lexiscope.precompute.index.index import Index
 from tests.support.site import GPT2
 
 if TYPE_CHECKING:
     from tests.support.workers import HeldEngine
+
+
+class CompiledTemplates(BytecodeCache):
+    """Templates that any site has compiled, for all others."""
+
+    def __init__(self) -> None:
+        self.code: dict[tuple[str, str], bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if code := self.code.get((bucket.key, bucket.checksum)):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.code[bucket.key, bucket.checksum] = bucket.bytecode_to_string()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates_are_compiled_once() -> Iterator[None]:
+    """It takes most of the time of the first pages of a site, and tests start many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering, "Environment", partial(Environment, bytecode_cache=CompiledTemplates()))
+        yield
 
 
 @pytest.fixture(scope="session")

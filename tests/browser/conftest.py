@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from lexiscope.app.settings import Settings
+from lexiscope.app.site.server import create_app
 from tests.browser.tabs import CHROMIUM, OpenTab, Tab, chromium
-from tests.support.processes import serving
+from tests.support.workers import listening
 
 PATIENCE = 60_000  # milliseconds that a page has to come to show something, on a machine that is busy
 expect.set_options(timeout=PATIENCE)
@@ -21,8 +23,9 @@ def _chromium_is_here() -> None:
 
 
 @pytest.fixture(scope="session")
-def address(site_data: Path) -> Iterator[str]:
-    with serving("--data", site_data) as (_, url):
+def address(site_data: Path, workers: str) -> Iterator[str]:
+    """The site with its workers, all in threads of this process."""
+    with listening(create_app(Settings(data=site_data, worker_url=workers))) as url:
         yield url
 
 

@@ -1,11 +1,12 @@
 """Going about in a real browser: links and history, keys, search, copying, the dark; and the same without script."""
 
+import json
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.tabs import OpenTab
+from tests.browser.tabs import OpenTab, check_in_light_and_dark
 from tests.support.site import GPT2, LLAMA
 
 
@@ -97,22 +98,16 @@ def test_search_with_the_keyboard(visit: OpenTab) -> None:
     page.keyboard.type("L1H2.5")
     page.keyboard.press("Enter")
     tab.settle(f"/{LLAMA}/head/1/2/sub/5")
-
-
-def test_escape_closes_suggestions(visit: OpenTab) -> None:
-    page = visit().go(f"/{LLAMA}")
-    page.locator("#q").focus()
+    page.keyboard.press("/")
     page.keyboard.type("lion")
     expect(page.get_by_role("option").first).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("#suggestions")).to_be_hidden()
-    expect(page.locator("#q")).to_have_attribute("aria-expanded", "false")
 
 
 @pytest.mark.parametrize(
     ("start", "keys", "end"),
     [
-        (f"/{LLAMA}/ff/1/3", "]", f"/{LLAMA}/ff/1/4"),
         (f"/{LLAMA}/ff/1/3?lens=cosine", "[", f"/{LLAMA}/ff/1/2?lens=cosine"),
         (f"/{LLAMA}/head/1/2/vo", "l", f"/{LLAMA}/head/1/2/vo?lens=cosine"),
         (f"/{LLAMA}/head/1/2", "?", "/-/help"),
@@ -197,3 +192,33 @@ def test_without_script(visit: OpenTab) -> None:
     assert tab.path == f"/{GPT2}/layer/1?sort=coherence&page=2"
     page.get_by_role("link", name="JSON").click()
     assert tab.path == f"/{GPT2}/layer/1.json?sort=coherence&page=2"
+
+
+def test_search_to_a_label_and_all_others(visit: OpenTab) -> None:
+    tab = visit()
+    page = tab.go(f"/{LLAMA}")
+    page.get_by_role("combobox").fill("greyhounds kennels")
+    page.get_by_role("button", name="Search").click()
+    labels = page.locator("section[aria-labelledby=labels]")
+    expect(labels.get_by_role("listitem")).to_have_count(1)
+    labels.get_by_role("link", name="L1N3").click()
+    tab.settle(f"/{LLAMA}/ff/1/3")
+    labels = page.locator("section.labels")
+    expect(labels.get_by_role("heading", level=3)).to_contain_text("Kennels & stables")
+    expect(labels.get_by_role("link", name="A. Reader")).to_have_attribute("href", "https://example.org/notes?a=1&b=2")
+    labels.get_by_text("Its 2 tokens", exact=True).click()
+    expect(labels.locator(".entries li")).to_have_count(2)
+    check_in_light_and_dark(page)
+    labels.get_by_role("link", name=f"all of {LLAMA}").click()
+    tab.settle(f"/{LLAMA}/labels")
+    expect(page.locator("tbody tr")).to_have_count(6)
+
+
+def test_copy_as_label(visit: OpenTab) -> None:
+    page = visit(permissions=["clipboard-read", "clipboard-write"]).go(f"/{LLAMA}/head/1/2/qk?lens=cosine")
+    page.get_by_text("Copy as label").click()
+    check_in_light_and_dark(page)
+    page.get_by_role("link", name="Copy JSON").click()
+    expect(page.get_by_role("status")).to_contain_text("Copied")
+    (label,) = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert (label["address"], label["lens"], len(label["pairs"])) == (f"{LLAMA}/qk/1/2", "cosine", 10)

@@ -1,50 +1,34 @@
 """Seeds and prompts in a real browser, with a real worker: with script, which shows how far a run is, and without."""
 
 import re
-import time
-from urllib.error import HTTPError
-from urllib.request import urlopen
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.tabs import OpenTab, check_in_light_and_dark
+from lexiscope.app.settings import Settings
+from lexiscope.app.site.server import create_app
+from lexiscope.app.worker.loading import load_model
+from lexiscope.app.worker.service import create_worker
+from tests.browser.tabs import OpenTab, Tab, check_in_light_and_dark
 from tests.support.site import GPT2, LLAMA
+from tests.support.workers import listening
 
 PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"
+ALL_PANELS = "evolution,attention,patterns,neurons,coverage,attribution"
 PAGES = {
-    "seeds-form": f"/{LLAMA}/seeds",
     "seeds": f"/{LLAMA}/seeds?words=dog,lion&kind=ff_value,w_o&heads=1&k=8",
     "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs",
     "heads": f"/{LLAMA}/heads?words=dog,lion%2Bhorse&layers=0-1&k=4",
     "prompt-form": f"/{LLAMA}/prompt",
-    "evolution": f"{PROMPT}&off=1.3",
-    "attention": f"{PROMPT}&panel=attention",
-    "patterns": f"{PROMPT}&panel=patterns&convention=exact",
-    "neurons": f"{PROMPT}&panel=neurons&layer=1",
-    "coverage": f"{PROMPT}&panel=coverage",
-    "attribution": f"{PROMPT}&panel=attribution&against=lion",
-    "activations": f"{PROMPT}&panel=neurons&neurons=1.3,2.7&off=1.h2@1",
-    "chosen-neuron": f"{PROMPT}&panel=neurons&layer=1&neuron=3",
-    "chosen-head": f"{PROMPT}&panel=attention,patterns&layer=1&head=2",
+    "prompt": f"/{LLAMA}/prompt?text=the+dog&panel={ALL_PANELS}&against=lion&off=1.3&neurons=1.3,2.7&layer=1&neuron=3",
+    "chosen-head": f"/{LLAMA}/prompt?text=the+dog&panel=attention,patterns&layer=1&head=2&convention=exact",
     "reading": f"/{LLAMA}/ff/1/3?k=8&reading=norm",
     "head-reading": f"/{LLAMA}/head/1/2/qk?k=8&reading=mlp",
     "sentence": f"/{GPT2}/vs/{LLAMA}?kind=w_o&text=the+dog&layer=1",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def worker(address: str) -> None:
-    """Wait until the workers have loaded their models."""
-    for _ in range(480):
-        try:
-            urlopen(f"{address}/{GPT2}/vs/{LLAMA}.json?text=dog", timeout=30).close()
-            return
-        except HTTPError as error:
-            if error.code != 503:
-                raise
-            time.sleep(0.5)
-    raise TimeoutError("the worker did not start")
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
@@ -142,9 +126,8 @@ def test_a_run_that_cannot_be_says_why(visit: OpenTab) -> None:
     assert tab.path == f"/{LLAMA}/prompt?text=dog&off=77.3"
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_other_readings(visit: OpenTab, script: bool) -> None:
-    tab = visit(java_script_enabled=script)
+def test_other_readings(visit: OpenTab) -> None:
+    tab = visit()
     page = tab.go(f"/{LLAMA}/head/1/2/sub/0?k=8")
     for reading in ("norm", "mlp"):
         page.get_by_role("group", name="Reading").get_by_role("link", name=reading).click()
@@ -152,12 +135,10 @@ def test_other_readings(visit: OpenTab, script: bool) -> None:
         expect(page.get_by_text("overlap with the stored top")).to_have_count(4)
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_other_readings_of_a_head(visit: OpenTab, script: bool) -> None:
-    tab = visit(java_script_enabled=script)
+def test_other_readings_of_a_head(visit: OpenTab) -> None:
+    tab = visit()
     page = tab.go(f"/{LLAMA}/head/1/2/vo?k=8")
-    if script:
-        page.evaluate("window.same = true")
+    page.evaluate("window.same = true")
     for reading in ("norm", "mlp"):
         page.get_by_role("group", name="Reading").get_by_role("link", name=reading).click()
         page.wait_for_url(re.compile(f"reading={reading}#readings"))
@@ -165,13 +146,11 @@ def test_other_readings_of_a_head(visit: OpenTab, script: bool) -> None:
         expect(page.get_by_role("heading", name="Other readings")).to_be_in_viewport()
     page.go_back()
     expect(page.get_by_role("group", name="Reading").locator("[aria-current]")).to_have_text("norm")
-    if script:
-        assert page.evaluate("window.same")
+    assert page.evaluate("window.same")
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: OpenTab, script: bool) -> None:
-    tab = visit(java_script_enabled=script)
+def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: OpenTab) -> None:
+    tab = visit()
     page = tab.go(f"/{LLAMA}/ff/1/3")
     page.get_by_role("link", name="and watch it").click()
     page.get_by_label("Text").fill("the dog and the lion")
@@ -190,3 +169,34 @@ def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: OpenTab, script: bo
     page.get_by_role("button", name="Run").click()
     expect(page.locator("figure.chosen")).to_contain_text("L1H2")
     expect(page.locator("tbody.chosen")).to_contain_text("L1H2")
+
+
+def test_pages_without_their_worker_come_again_until_it_is_there(
+    browser: Browser, site_data: Path, tmp_path: Path
+) -> None:
+    """With script, the page is swapped in, tries again by a timer, and keeps its #fragment. Without, it was opened from
+    an address with a #fragment, and tries again by what its head says."""
+    path, socket = f"/{LLAMA}/seeds?words=dog,lion", tmp_path / "w.sock"
+    with (
+        listening(create_app(Settings(data=site_data, worker_url=f"unix:{socket}"))) as address,
+        ExitStack() as started,
+    ):
+        with_script, without = (
+            Tab(browser.new_context(java_script_enabled=script).new_page(), address) for script in (True, False)
+        )
+        page = with_script.go(f"/{LLAMA}/seeds")
+        page.get_by_label("Words").fill("dog,lion")
+        page.get_by_role("button", name="Find").click()
+        without.go(f"{path}#main")
+        for tab in (with_script, without):
+            expect(tab.page.get_by_text("This page tries again by itself in")).to_be_visible()
+            expect(tab.page.get_by_role("heading", level=1)).to_contain_text("503")
+        page.evaluate("location.hash = 'main'")
+        loaded = load_model(LLAMA, site_data, "cpu", 1)
+        started.enter_context(listening(create_worker(loaded.engine, LLAMA, loaded.weights, Settings()), socket))
+        for tab, where in ((with_script, f"{path}#main"), (without, path)):
+            expect(tab.page.get_by_role("heading", level=1)).to_contain_text("dog,lion")
+            expect(tab.page.get_by_role("region", name="Vectors by score")).to_be_visible()
+            assert unquote(tab.path) == where
+            assert all("503" in complaint for complaint in tab.complaints)
+            tab.page.context.close()

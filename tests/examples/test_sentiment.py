@@ -1,7 +1,5 @@
 """examples/sentiment on tiny random checkpoints: what is trained, what stays, what is saved."""
 
-import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +7,8 @@ import torch
 from safetensors.torch import load_file
 
 from examples.sentiment.fine_tune import Options, fine_tune, load, logits_from_states, tokenise, train
-from examples.sentiment.kept_states import batches, frozen_states
-from examples.sentiment.texts import Texts, last_words, load_texts, split
+from examples.sentiment.kept_states import frozen_states
+from examples.sentiment.texts import Texts, load_texts, split
 from tests.support.families import FAMILIES
 from tests.support.models import hf
 
@@ -74,14 +72,6 @@ def test_the_saved_checkpoint_says_what_training_said(family: str, tmp_path: Pat
     torch.testing.assert_close(from_states, alone, atol=1e-5, rtol=1e-4)
 
 
-def test_a_seed_gives_the_same_weights_twice(tmp_path: Path) -> None:
-    base = FAMILIES["llama"].save(tmp_path / "base")
-    seeds = {"first": 0, "again": 0, "other": 1}
-    first, again, other = (_weights(base, tmp_path / name, replace(OPTIONS, seed=seed)) for name, seed in seeds.items())
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not torch.equal(first["score.weight"], other["score.weight"])
-
-
 def test_what_is_saved_reloads_and_has_its_texts(tmp_path: Path) -> None:
     base = FAMILIES["llama"].save(tmp_path / "base")
     figures = fine_tune(base, tmp_path / "tuned", TEXTS, TEXTS, OPTIONS)
@@ -98,14 +88,6 @@ def test_what_is_saved_reloads_and_has_its_texts(tmp_path: Path) -> None:
     assert len(tokenizer(long)["input_ids"]) == len(hf.AutoTokenizer.from_pretrained(base)(long)["input_ids"])
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_batches_have_every_text_once(shuffled: bool) -> None:
-    ids = [torch.zeros(length) for length in (5, 1, 9, 3, 3, 8, 2)]
-    found = batches(ids, 3, random.Random(0) if shuffled else None)
-    assert sorted(text for batch in found for text in batch) == list(range(7))
-    assert max(map(len, found)) == 3
-
-
 def test_texts_are_drawn_balanced_apart_and_by_seed() -> None:
     texts = Texts([f"text {n}" for n in range(100)], ["bad"] * 70 + ["good"] * 30)
     taught, held_out = split(texts, 40, 10, words=5, seed=0)
@@ -118,14 +100,6 @@ def test_texts_are_drawn_balanced_apart_and_by_seed() -> None:
         split(texts, 80, 20, words=5, seed=0)
 
 
-@pytest.mark.parametrize(
-    ("text", "n", "end"),
-    [("a b c", 2, "b c"), ("one<br /><br />two  three", 5, "one two three"), ("", 3, "")],
-)
-def test_the_end_of_a_text(text: str, n: int, end: str) -> None:
-    assert last_words(text, n) == end
-
-
 def test_texts_of_a_csv(tmp_path: Path) -> None:
     path = tmp_path / "texts.csv"
     path.write_text('text,label,source\n"a, b",good,x\nc,bad,y\n"a, b",bad,x\n')
@@ -134,11 +108,6 @@ def test_texts_of_a_csv(tmp_path: Path) -> None:
     path.write_text("words,label\na,b\n")
     with pytest.raises(SystemExit, match="no column text"):
         load_texts(path)
-
-
-def _weights(base: Path, target: Path, options: Options) -> dict[str, torch.Tensor]:
-    fine_tune(base, target, TEXTS, TEXTS, options)
-    return load_file(target / "model.safetensors")
 
 
 def _bare(name: str) -> str:

@@ -42,7 +42,7 @@ def serving(*words: str | Path, **environment: str) -> Iterator[tuple["subproces
 
 
 def get(url: str) -> tuple[int, bytes]:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return answer.status, answer.read()
 
 

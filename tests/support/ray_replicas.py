@@ -1,7 +1,7 @@
 """Run `lexiscope worker --ray` with replicas that can be held up: `python -m tests.support.ray_replicas DATA FOLDER`.
 
-The line `replicas` on standard input prints how many run; the end of standard input acts as Ctrl-C. The replicas
-compute with the engine of tests/support/file_held_engine.py: this process needs no torch, and imports none."""
+The end of standard input acts as Ctrl-C. The replicas compute with the engine of tests/support/file_held_engine.py:
+this process needs no torch, and imports none."""
 
 import os
 import signal
@@ -23,19 +23,13 @@ if TYPE_CHECKING:
     from lexiscope.app.worker.ray_serve import WorkerArguments
 
 ENVIRONMENT = {
-    "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
-    "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # other programs may fill the memory of this machine
 }
-REPLICAS, MOST_REPLICAS = 2, 3
+REPLICAS = 2
 OPTIONS = {
     "min-replicas": REPLICAS,
-    "max-replicas": MOST_REPLICAS,
-    "cpus-per-replica": 0.5,  # so that all fit on two cores
-    "target-requests": 3,
-    "scale-up-seconds": 0.1,
-    "scale-down-seconds": 0.3,
+    "cpus-per-replica": 0.5,  # so that all fit on one core
     "port": 0,
 }
 
@@ -47,7 +41,7 @@ def run(data: str, folder: str) -> int:
         keep_others_out()  # before Ray is imported
         hold_replicas(folder)
 
-    threading.Thread(target=print_replicas_when_asked, daemon=True).start()
+    threading.Thread(target=interrupt_at_the_end_of_input, daemon=True).start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ray_worker, "keep_others_out", keep_others_out_and_hold_replicas)
         words = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
@@ -66,18 +60,13 @@ def hold_replicas(folder: str) -> None:
             return load_held(settings.data / GPT2, Path(arguments.model))
 
     def held_application(arguments: "WorkerArguments", settings: "Settings") -> Any:
-        quicker = arguments.model_copy(update={"model": folder, "look_back_seconds": 1.0})
-        return plain(quicker, settings, HeldReplica)
+        return plain(arguments.model_copy(update={"model": folder}), settings, HeldReplica)
 
     pytest.MonkeyPatch().setattr(ray_serve, "bound_application", held_application)
 
 
-def print_replicas_when_asked() -> None:
-    for _ in sys.stdin:
-        from ray import serve
-
-        states = serve.status().applications[GPT2].deployments["Worker"].replica_states
-        print(f"replicas: {states.get('RUNNING', 0)}", flush=True)
+def interrupt_at_the_end_of_input() -> None:
+    sys.stdin.read()
     os.kill(os.getpid(), signal.SIGINT)
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from httpx2 import Response
     from starlette.testclient import TestClient
 
 GPT2, LLAMA = "tiny-gpt2", "tiny-llama"  # layer 0 of the first is not built
 DIFFERENCE = "tuned-minus-base"  # layer 0, some neurons and head 3 of layer 1 did not change
 BEST = "?lens=cosine"  # the lens that reads best in tiny-gpt2: links of pages without a lens of their own have it
 K, PAIRS = 30, 60
+AWAY = f"{GPT2}=http://127.0.0.1:9,{LLAMA}=http://127.0.0.1:9,{DIFFERENCE}=http://127.0.0.1:9"  # where nobody listens
 SCRIPT = 473  # the token <script>
 TEXT = "the dog and the lion"
 SEEDS = f"/{GPT2}/seeds?words=dog,lion"
@@ -83,17 +82,6 @@ def visit(data: Path, **settings: Any) -> Iterator["TestClient"]:
     app = create_app(Settings(data=data, **settings))
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as visitor:
         yield visitor
-
-
-def answer_when_loaded(visitor: "TestClient", path: str) -> "Response":
-    """Return the answer of a live page, after waiting until its worker has loaded the model."""
-    for _ in range(1000):
-        answer = visitor.get(path)
-        if answer.status_code != 503:
-            return answer
-        assert "retry-after" in answer.headers, answer.text
-        time.sleep(0.25)
-    raise TimeoutError(answer.text)
 
 
 def copied(site_data: Path, folder: Path) -> Path:

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from lexiscope.app.live.client import LiveClient
+from lexiscope.app.pages.page import find_pages
 from lexiscope.app.settings import Settings
 from lexiscope.app.site.server import app_without_routes, with_middleware
+from lexiscope.app.worker.loading import load_model
 from lexiscope.app.worker.service import create_worker
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.manifest import Manifest
@@ -74,8 +76,21 @@ def worker_app(engine: Engine, model: str, weights: str, **settings: Any) -> ASG
     return create_worker(engine, model, weights, Settings(**settings))
 
 
+@contextmanager
+def workers_of(data: Path, *models: str) -> Iterator[str]:
+    """Serve workers for models of a data folder, in threads; yield the setting that names their addresses."""
+    with ExitStack() as stack:
+        addresses = []
+        for model in models:
+            loaded = load_model(model, data, "cpu", 1)
+            app = create_worker(loaded.engine, loaded.name, loaded.weights, Settings())
+            addresses.append(f"{model}={stack.enter_context(listening(app))}")
+        yield ",".join(addresses)
+
+
 def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
     """Make a site: POST /{model}/{path of the worker} asks the worker through the server; /{model}/events streams."""
+    find_pages()  # error pages link to them
     app = app_without_routes(Settings(data=data, **settings))
     live: LiveClient = app.state.live
 
@@ -117,7 +132,7 @@ def listening(app: ASGIApp, path: Path | None = None) -> Iterator[str]:
             yield f"unix:{path}" if path else f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join(120)
             assert not thread.is_alive()
 
 
@@ -138,13 +153,13 @@ def until(true: Callable[[], Any], seconds: float = 120, pause: float = 0.01) ->
         time.sleep(pause)
 
 
-def post(url: str, content: Any, headers: Mapping[str, str] | None = None, timeout: float = 60) -> httpx2.Response:
+def post(url: str, content: Any, headers: Mapping[str, str] | None = None, timeout: float = 120) -> httpx2.Response:
     accepted = {"accept": "application/json", **(headers or {})}
     return httpx2.post(url, json=content, timeout=timeout, headers=accepted, verify=False)
 
 
 def get(url: str) -> httpx2.Response:
-    return httpx2.get(url, timeout=30, verify=False)  # so that no certificates are loaded for each request
+    return httpx2.get(url, timeout=120, verify=False)  # so that no certificates are loaded for each request
 
 
 def in_thread(call: Callable[[], httpx2.Response]) -> tuple[threading.Thread, list[Any]]:

@@ -65,7 +65,7 @@ def test_one_of_several_fails(refused: Refused, source: Path) -> None:
     (("--layers", "9"), 1, "layer 9: tiny has layers 0 to 1"),
     *[
         (("--layers", text), 2, "is not a range of layers such as 30-35")
-        for text in ("x", "", "3-1", "5-", "-1-2", "1,,2", "1-2-3", "1.5", "123456789")
+        for text in ("x", "3-1", "1,,2")
     ],
     (("--k", "0"), 2, "'0' is not a whole number from 1 on"),
     (("--pairs", "many"), 2, "'many' is not a whole number from 0 on"),
@@ -146,14 +146,14 @@ def test_manifest_that_knows_no_source(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_stopped_by_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_stopped_by_a_signal(run: Run, tmp_path: Path) -> None:
+    """Others: test_interruption.py."""
     source = small_gpt2(tmp_path / "five", n_layers=5)
     words = ("precompute", source, "--data", tmp_path / "data", *SMALL)
     index = tmp_path / "data" / "five"
     with command(tmp_path / "log", *words, pause_at="layer 3 is ready") as child:
-        child.send(number)
-        assert child.ended() == 128 + number
+        child.send(signal.SIGTERM)
+        assert child.ended() == 143
         assert child.output().rstrip().endswith("Finished layers are kept; the same command goes on from here.")
         assert "Traceback" not in child.output()
     assert not list(index.glob(f"*{PARTIAL}"))
@@ -161,21 +161,19 @@ def test_stopped_by_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     ready = Index.open(index)
     assert ready.faults == {}
     assert {3, 4} <= {*ready.layers} < {*range(5)}
-    with command(tmp_path / "log", *words, "--layers", str(ready.layers[0])) as child:
-        assert child.ended() == 0
-        assert not re.search(r"layer \d+ is ready", child.output())
+    code, _, err = run(*words, "--layers", str(ready.layers[0]))
+    assert (code, re.search(r"layer \d+ is ready", err)) == (0, None)
 
 
 @pytest.mark.slow
-def test_second_build_stops_and_a_kill_frees_the_place(source: Path, tmp_path: Path) -> None:
+def test_second_build_stops_and_a_kill_frees_the_place(
+    run: Run, refused: Refused, source: Path, tmp_path: Path
+) -> None:
     words = ("precompute", source, "--data", tmp_path / "data", *SMALL)
     with command(tmp_path / "log", *words, pause_at="layer 1 is ready") as first:
         first.wait_until_paused()
-        with command(tmp_path / "log2", *words, "--force") as second:
-            assert second.ended() == 1
-            assert f"is being built by another process (pid {first.pid})" in second.output()
-    with command(tmp_path / "log3", *words) as third:
-        assert third.ended() == 0, third.output()
+        assert f"is being built by another process (pid {first.pid})" in refused(*words, "--force")
+    assert run(*words)[0] == 0
 
 
 # Checking and asking
@@ -215,16 +213,6 @@ def test_verify_when_the_weights_are_gone(run: Run, refused: Refused, source: Pa
         err = refused(*words, "--data", "data")
         assert f"{moved} holds other weights than the index" in err
         assert "`lexiscope precompute tiny --force`" in err
-
-
-@pytest.mark.parametrize(
-    "words", [("show", "nobody", "ff", "0", "0"), ("seeds", "nobody", "dog"), ("verify", "nobody"), ("verify", "a b")]
-)
-def test_models_that_are_not_built(run: Run, built: Path, words: tuple[str, ...]) -> None:
-    code, out, err = run(*words, "--data", built.parent)
-    assert (code, out) == (1, "")
-    assert f"no index of {words[1]!r}" in err
-    assert "built: tiny" in err
 
 
 def test_seeds(run: Run, refused: Refused, built: Path, tmp_path: Path) -> None:
@@ -278,13 +266,6 @@ def test_seeds_are_written_as_on_their_page(
     code, out, _ = run("seeds", "tiny", *words, "--json", "--data", built.parent)
     assert code == 0
     assert [(seed["word"], seed["weight"]) for seed in json.loads(out)["seeds"]] == meant
-
-
-def test_seeds_that_say_nothing(run: Run, built: Path) -> None:
-    for words, said in (("dog -", "missing at the end"), (",", "no words"), ("dog - dog", "cancel each other out")):
-        code, out, err = run("seeds", "tiny", words, "--data", built.parent)
-        assert (code, out) == (1, "")
-        assert said in err
 
 
 def test_tour_of_the_demo_parses(run: Run) -> None:

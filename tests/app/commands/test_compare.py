@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from lexiscope.precompute.index.comparison import Comparison
 from tests.app.commands.conftest import Refused, Run
-from tests.support.builds import command, contents, quick_build
+from tests.support.builds import quick_build
 from tests.support.models import tiny_gpt2
 
 N_TOKENS = 1100
@@ -92,34 +91,7 @@ def test_other_weights_need_force(refused: Refused, run: Run, sources: tuple[Pat
     assert run("compare", changed, sources[1], "--data", "data", "--kinds", "w_q", "--force")[0] == 0
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("--kinds", "values"), "'values' is none of ff_key"),
-    (("--threads", "0"), "not a whole number from 1 on"),
-])  # fmt: skip
-def test_options_that_are_none(run: Run, words: tuple[str, ...], said: str) -> None:
-    code, _, err = run("compare", "one", "other", *words)
-    assert code == 2
-    assert said in err
-
-
 def test_a_model_named_vs_gets_another_name(run: Run, sources: tuple[Path, Path], tmp_path: Path) -> None:
     named = Path(shutil.copytree(sources[0], tmp_path / "vs"))
     assert run("compare", named, sources[1], "--data", "data", "--kinds", "w_q")[0] == 0
     assert Path("data/vs/vs-model/other").is_dir()
-
-
-@pytest.mark.slow
-def test_interrupted_says_how_to_go_on(tmp_path: Path) -> None:
-    one = model(tmp_path / "one", n_layers=2)
-    words = ("compare", one, one, "--data", tmp_path / "data")
-    with command(tmp_path / "log", *words, pause_at="kind ff_key is ready") as child:
-        child.send(signal.SIGTERM)
-        assert child.ended() == 143, child.output()
-    assert "Stopped. Finished kinds are kept" in child.output()
-    assert "Traceback" not in child.output()
-    before = contents(tmp_path / "data" / "vs" / "one" / "one")
-    with command(tmp_path / "log", *words) as child:
-        assert child.ended() == 0, child.output()
-    after = contents(tmp_path / "data" / "vs" / "one" / "one")
-    assert after["ff_key.safetensors"] == before["ff_key.safetensors"]
-    assert "w_o.safetensors" in after

@@ -13,7 +13,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import Manifest
 from tests.app.commands.conftest import Refused, Run
 from tests.precompute.weights.gguf_files import write_gguf
-from tests.support.builds import SMALL, command, contents, small_gpt2
+from tests.support.builds import SMALL, contents, small_gpt2
 from tests.support.differences import BASE, DIFFERENCE, TUNED, nudged, tuned_from
 from tests.support.models import tiny_llama
 from tests.support.shared import make_once_per_run
@@ -70,14 +70,6 @@ def test_it_goes_on_by_its_name_or_by_the_same_command(
     assert code == 0, err
     assert "1 of 3 layers are ready, 2 to build" in err
     assert contents(index) == contents(tuned_index)
-
-
-def test_killed_it_goes_on(sources: Path, tuned_index: Path, tmp_path: Path) -> None:
-    with command(tmp_path / "log", *words(sources, tmp_path), pause_at="to build") as child:
-        child.wait_until_paused()
-    with command(tmp_path / "log", *words(sources, tmp_path)) as child:
-        assert child.ended() == 0, child.output()
-    assert contents(tmp_path / tuned_index.name) == contents(tuned_index)
 
 
 def test_a_name_of_its_own(run: Run, sources: Path, tmp_path: Path) -> None:

@@ -21,8 +21,10 @@ def outcome(name: str, then: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
-@pytest.mark.parametrize("then", ["raise", "raise ValueError('as code in C does') from interrupt"])
+@pytest.mark.parametrize(("name", "code", "then"), [
+    ("SIGINT", 130, "raise"), ("SIGTERM", 143, "raise ValueError('as code in C does') from interrupt"),
+    ("SIGHUP", 129, "raise"),
+])  # fmt: skip
 def test_signals(name: str, code: int, then: str) -> None:
     assert outcome(name, then) == (code, "Stopped. All is kept.\n")
 

@@ -83,8 +83,3 @@ def test_what_is_refused(refused: Refused, sources: Path, tmp_path: Path, words:
     data = tmp_path / "data"
     assert said in refused("stitch", *words.format(sources).split(), "--data", data)
     assert not list(data.rglob(STITCHING))
-
-
-@pytest.mark.parametrize("words", ["a b", "a --texts x.txt", "a b --texts x.txt --last 0", "a b --texts x --limit no"])
-def test_what_is_no_command(run: Run, words: str) -> None:
-    assert run(f"stitch {words}")[0] == 2

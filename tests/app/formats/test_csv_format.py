@@ -79,20 +79,6 @@ def test_lists_of_a_layer_are_a_csv(client: TestClient) -> None:
     assert f"/layer/1.csv?k={K}" in client.get(f"/{GPT2}/layer/1").text
 
 
-def test_csv_of_lists_of_no_neuron(site_data: Path) -> None:
-    view = make_view(Index.open(site_data / GPT2), "layer", {"layer": 1}, {"format": "csv"}, k=2, ends="top")
-    none = replace(view, neurons=(), ids=view.ids[:0], scores=view.scores[:0])
-    assert "".join(view_csv(none)) == "neuron,vector,end,rank,token,token_id,score,model,layer,lens,build\r\n"
-
-
-def test_csv_of_pairs(client: TestClient) -> None:
-    path = f"/{GPT2}/head/1/2/qk"
-    view, found = client.get(f"{path}.json").json(), rows(client, f"{path}.csv")
-    assert [(int(row["from_id"]), row["to"], float(row["score"])) for row in found if row["end"] == "top"] == [
-        (pair["from"]["id"], pair["to"]["token"], pair["score"]) for pair in view["top"]
-    ]
-
-
 @pytest.mark.parametrize(("path", "total"), [
     (f"/{GPT2}/token/300", lambda view: sum(role["total"] for role in view["roles"]) + view["pairs_total"]),
     (f"/{GPT2}/head/1/2", lambda view: sum(
@@ -223,9 +209,8 @@ def test_csv_of_a_layer_has_all_pages(paged: TestClient, query: str) -> None:
         ]
 
 
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-def test_csv_of_a_token_has_all_pages_of_all_kinds(paged: TestClient, site_data: Path, lens: str) -> None:
-    path = f"/{LLAMA}/token/300"
+def test_csv_of_a_token_has_all_pages_of_all_kinds(paged: TestClient, site_data: Path) -> None:
+    path, lens = f"/{LLAMA}/token/300", "cosine"
     expected: list[tuple[str, ...]] = []
     longest = 0
     for kind in (*Index.open(site_data / LLAMA).shape.kinds, "vo", "qk"):

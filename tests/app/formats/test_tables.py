@@ -2,12 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.formats.table import Column, Kind, Table
+from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.pages import layer
 from lexiscope.precompute.index.index import Index
@@ -22,11 +21,6 @@ SOURCE = Source("http://x/y?z=1", "weights 12, index 34")
 @pytest.fixture(scope="module")
 def index(site_data: Path) -> Index:
     return Index.open(site_data / LLAMA)
-
-
-def text_table(*rows: tuple[Any, ...], kind: Kind = "text") -> Table:
-    names = ("x", "y")[: len(rows[0])]
-    return Table("t", tuple(Column(name, kind) for name in names), [dict(zip(names, row, strict=True)) for row in rows])
 
 
 def nasty_table(title: str, score: float) -> Table:

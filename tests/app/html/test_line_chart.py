@@ -1,10 +1,20 @@
-"""The geometry of a line chart."""
+"""The geometry of line charts and of other plots."""
 
 import re
 from typing import Any
 
 import pytest
 
+from lexiscope.app.html.charts import (
+    LABEL,
+    WINDOW,
+    attention_squares,
+    axis_labels,
+    coverage_charts,
+    histogram_path,
+    most_attended,
+    shown_positions,
+)
 from lexiscope.app.html.line_chart import (
     COLOURS,
     HEIGHT,
@@ -14,7 +24,6 @@ from lexiscope.app.html.line_chart import (
     Level,
     Line,
     LineChart,
-    round_step,
     spread,
 )
 from lexiscope.app.html.numbers import percent
@@ -26,13 +35,6 @@ def chart(*lines: Line, along: Any = None, **fields: Any) -> LineChart:
 
 def line(*values: float | None, **fields: Any) -> Line:
     return Line("mean", "mean", values, "first", **fields)
-
-
-@pytest.mark.parametrize(("least", "step"), [
-    (0.011, 0.02), (0.01, 0.01), (0.021, 0.025), (0.026, 0.05), (0.7, 1), (1, 1), (3e-7, 5e-7), (1234, 2000),
-])  # fmt: skip
-def test_steps_are_round(least: float, step: float) -> None:
-    assert round_step(least) == pytest.approx(step)
 
 
 @pytest.mark.parametrize(("values", "ticks"), [
@@ -72,12 +74,6 @@ def test_a_line_goes_over_the_axis_and_is_broken_where_a_number_is_missing() -> 
     assert drawn.marks(drawn.lines[0]).count(MARKS["circle"]) == 4
     nothing = chart(line(None, None))
     assert (nothing.path(nothing.lines[0]), nothing.labels, nothing.band(nothing.lines[0])) == ("", [], "")
-
-
-def test_a_single_number_stands_in_the_middle() -> None:
-    drawn = chart(line(0.5))
-    assert drawn.path(drawn.lines[0]).startswith(f"M{WIDTH / 2} ")
-    assert [(area.x, area.width) for area in drawn.hover_areas] == [(0.0, WIDTH)]
 
 
 def test_a_band_goes_there_and_back() -> None:
@@ -139,3 +135,45 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("colour", COLOURS.values(), ids=COLOURS)
 def test_labels_in_a_figure_can_be_read_on_white(colour: str) -> None:
     assert 1.05 / (luminance(colour) + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("counts", [(), (0, 0), (1,), (100, 1, 0, 25)])
+def test_histogram(counts: tuple[int, ...]) -> None:
+    heights = [float(height) for height in re.findall(r"v-([\d.]+)", histogram_path(counts, 80, 18))]
+    assert len(heights) == sum(count > 0 for count in counts)
+    if heights:
+        assert max(heights) == 18
+        assert min(heights) >= 1
+
+
+def test_attention() -> None:
+    """One path for each step of heat; weights that round to no colour have no square."""
+    assert attention_squares([[1.0], [0.001, 0.25]]) == [(4, "M1 1h1v1h-1z"), (8, "M0 0h1v1h-1z")]
+    assert most_attended([0.2, 0.5, 0.2, 0.1], 3) == [(1, 0.5), (0, 0.2), (2, 0.2)]
+
+
+def test_labels() -> None:
+    few = [{"id": 1, "token": " <b>"}, {"id": 2, "token": "a" * 20}]
+    assert axis_labels(few) == [(0, "␣<b>"), (1, "a" * (LABEL - 1) + "…")]  # type: ignore[arg-type]
+    many = [{"id": 1, "token": "a"}] * (2 * WINDOW)
+    assert axis_labels(many)[:3] == [(0, "0"), (2, "2"), (4, "4")]  # type: ignore[arg-type]
+
+
+def test_the_band_of_a_coverage_stays_between_0_and_1() -> None:
+    shares = [(0.5, 0.25), (0.1, 0.2), (0.9, 0.2)]
+    rows: list[Any] = [
+        {"layer": layer, "covered": 0.5, "shuffled": share, "shuffled_sd": sd}
+        for layer, (share, sd) in enumerate(shares)
+    ]
+    (chart,) = coverage_charts([("ff_key", rows)])
+    assert chart.lines[1].low == pytest.approx([0.25, 0.0, 0.7])
+    assert chart.lines[1].high == pytest.approx([0.75, 0.3, 1.0])
+    assert chart.ticks[-1] == ("100%", 0.0)
+
+
+@pytest.mark.parametrize(("n_tokens", "chosen", "expected"), [
+    (5, 4, range(5)), (100, 0, range(24)), (100, 50, range(38, 62)), (100, 99, range(76, 100)),
+    (100, None, range(24)),
+])  # fmt: skip
+def test_positions(n_tokens: int, chosen: int | None, expected: range) -> None:
+    assert shown_positions(n_tokens, chosen) == expected

@@ -1,4 +1,5 @@
-"""Pages as they are made: what every one of them has, links that lead somewhere, hostile tokens as text."""
+"""Pages as they are made: what every one of them has, links that lead somewhere and to the right row, how to cite them,
+hostile tokens as text."""
 
 import re
 from typing import TYPE_CHECKING
@@ -9,12 +10,21 @@ import pytest
 from lexiscope.app.html.assets import folder
 from lexiscope.app.html.glossary import TERMS
 from lexiscope.app.html.numbers import BAR_STEPS, HEAT_STEPS
-from lexiscope.app.urls import turned
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA, PAGES, SCRIPT
+from tests.support.site import GPT2, LLAMA, PAGES
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
+from typing import TYPE_CHECKING
+
+from tests.support.site import K
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+from starlette.testclient import TestClient
+
+from lexiscope.app.html.citation import PAPER
 
 LINKS = 12  # of each page, evenly spread
 
@@ -57,13 +67,6 @@ def test_links_lead_somewhere(client: "TestClient", path: str) -> None:
             assert address.fragment in parsed(answer.text).ids(), link
 
 
-def test_a_hostile_token_in_title_heading_and_description(client: "TestClient") -> None:
-    page = parsed(client.get(f"/{LLAMA}/token/{SCRIPT}").text)
-    assert "<script>" in page.all("title")[0].text
-    assert "<script>" in page.all("meta", name="description")[0].attributes["content"]
-    assert any(element.text.strip() == "<script>" for element in page.all("bdi"))
-
-
 @pytest.mark.parametrize(("path", "before", "after"), [
     (f"/{LLAMA}/ff/1/0", None, f"/{LLAMA}/ff/1/1"),
     (f"/{LLAMA}/ff/1/3?lens=cosine&k=8", f"/{LLAMA}/ff/1/2?lens=cosine&k=8", f"/{LLAMA}/ff/1/4?lens=cosine&k=8"),
@@ -102,20 +105,113 @@ def test_every_step_has_its_style(client: "TestClient") -> None:
         assert used <= set(range(steps + 1))
 
 
-@pytest.mark.parametrize(("address", "changes", "expected"), [
-    ("/m/ff/1/2", {"lens": "cosine"}, "/m/ff/1/2?lens=cosine"),
-    ("/m/ff/1/2?lens=cosine&k=5", {"lens": "dot"}, "/m/ff/1/2?k=5"),
-    ("/m/layer/1?page=3&sort=norm", {"page": None}, "/m/layer/1?sort=norm"),
-    ("/m/search?q=a%26b", {"page": 2}, "/m/search?q=a%26b&page=2"),
-    ("/m/search?q=%22%C3%B6%22", {"kind": "w_q"}, "/m/search?q=%22%C3%B6%22&kind=w_q"),
-])  # fmt: skip
-def test_turned(address: str, changes: dict[str, object], expected: str) -> None:
-    assert turned(address, **changes) == expected
-
-
 def test_the_help_page_lists_its_parts_and_explains_every_term(client: "TestClient") -> None:
     html = client.get("/-/help").text
     contents = html[html.index('<nav class="contents"') :].partition("</nav>")[0]
     headings = [heading.attributes["id"] for heading in parsed(html).all("h2")]
     assert sorted(parsed(contents).links()) == sorted(f"#{heading}" for heading in headings)
     assert set(TERMS) <= set(parsed(html).ids())
+
+
+def rows_of(client: "TestClient", path: str) -> dict[str, int]:
+    """id -> rank"""
+    rows = re.findall(r'<tr id="([^"]+)"[^>]*><td>(\d+)', client.get(path).text)
+    return {name: int(rank) for name, rank in rows}
+
+
+@pytest.mark.parametrize("path", [
+    f"/{LLAMA}/token/300?kind=ff_up", f"/{LLAMA}/token/300?kind=w_v&lens=cosine", f"/{GPT2}/token/300",
+    f"/{LLAMA}/token/300?kind=vo_out", f"/{GPT2}/token/300?kind=qk_query&lens=cosine",
+])  # fmt: skip
+def test_a_listing_leads_to_its_row(client: "TestClient", path: str) -> None:
+    found = re.findall(r'<tr><td>(\d+)<td><a href="([^"]+)"', client.get(path).text)
+    assert found
+    for rank, href in found[:: max(1, len(found) // 20)]:
+        address = urlsplit(href.replace("&amp;", "&"))
+        assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == int(rank)
+        assert ("k=" in address.query) == (int(rank) > 25)
+
+
+@pytest.mark.parametrize("page", [
+    "token/{}?kind=vo", "token/{}?kind=vo&lens=cosine", "token/{}?kind=qk", "token/{}?kind=qk&lens=cosine",
+    "search?q=%23{}&kind=vo", "search?q=%23{}&kind=qk&lens=cosine", "search?q=%23{}",
+])  # fmt: skip
+def test_a_pair_leads_to_its_row(client: "TestClient", page: str) -> None:
+    """A search leads to the list of the preset in which its rank is best, however far down."""
+    seen: list[str] = []
+    for token in range(0, 500, 7):
+        path = f"/{GPT2}/{page.format(token)}"
+        pairs = client.get(path.replace("?", ".json?")).json()["pairs"]
+        html = client.get(path).text
+        links = parsed(html).links()
+        hrefs = [link for link in links if re.search(r"#[tb]\d+-\d+$", link)]
+        assert len(hrefs) == len(pairs)
+        if page.startswith("search"):
+            assert ("#pairs" in links) == (bool(pairs) and "kind" not in page)  # they stand below what else was found
+        elif not pairs:
+            assert re.search(r"Not among the first \d+ pairs of any head under the lens", html)
+        for pair, href in [*zip(pairs, hrefs, strict=True)][-2:]:
+            address = urlsplit(href)
+            assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == pair["rank"]
+            assert ("k=" in address.query) == (pair["rank"] > 50)
+            seen.append(pair.get("preset", "all"))
+        if len(seen) > 20 and (page.startswith("token") or len({*seen}) > 1):
+            return
+    assert seen
+    assert page.startswith("token") or len({*seen}) > 1
+
+
+def test_a_match_leads_to_its_row(client: "TestClient") -> None:
+    path = f"/{LLAMA}/search?q=%23300"
+    matches = client.get(path.replace("?", ".json?")).json()["matches"]
+    hrefs = [link for link in parsed(client.get(path).text).links() if re.search(r"#(ff|w|vo|qk)_\w+-[tb]300$", link)]
+    assert len(hrefs) == len(matches) > 0
+    for match, href in list(zip(matches, hrefs, strict=True))[::10]:
+        address = urlsplit(href)
+        (rank,) = match["ranks"]
+        assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == rank
+
+
+@pytest.mark.parametrize(
+    "path", [f"/{LLAMA}/ff/1/3", f"/{LLAMA}/head/1/1/sub/2", f"/{LLAMA}/head/1/1/svd/2", f"/{LLAMA}/head/1/1/vo"]
+)
+def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> None:
+    html = client.get(path).text
+    stored = 60 if path.endswith("vo") else K
+    assert f"{path}?k={stored}" in parsed(html).links()
+    assert f"all {stored}" in html
+    assert rows_of(client, path).keys() < rows_of(client, f"{path}?k={stored}").keys()
+
+
+OF_MODEL = {
+    name: path for name, path in PAGES.items() if path.startswith((f"/{GPT2}", f"/{LLAMA}")) and name != "error"
+}
+
+
+def bibtex(html: str) -> str:
+    (element,) = parsed(html).all("pre", id="bibtex")
+    return element.text.strip()
+
+
+@pytest.mark.parametrize("name", OF_MODEL)
+def test_every_page_of_a_model_can_be_cited(client: TestClient, name: str) -> None:
+    answer = client.get(OF_MODEL[name])
+    entry = bibtex(answer.text)
+    canonical = re.search(r"<([^>]+)>; rel=\"canonical\"", answer.headers["link"])
+    assert canonical
+    assert f"  url = {{http://testserver{canonical[1]}}}\n" in entry
+    assert answer.headers["x-lexiscope-build"] in entry
+    assert entry.count("{") == entry.count("}")
+    assert re.match(r"@misc\{lexiscope-[a-z0-9-]+,\n  title = \{\S", entry)
+    assert entry.isascii() or "%" in entry
+
+
+def test_titles_are_latex(client: TestClient) -> None:
+    entry = bibtex(client.get(f"/{LLAMA}/search?q=d%C3%B6g%20%E3%83%B3%20%26%20%3Cb%3E").text)
+    assert r"d\"{o}g U+30F3 \& \texttt{\char60}b\texttt{\char62}" in entry
+    assert "&amp;" not in entry
+
+
+def test_the_paper_is_cited_on_the_help_page_alone(client: TestClient) -> None:
+    assert bibtex(client.get("/-/help").text) == PAPER
+    assert not parsed(client.get("/").text).all("pre", id="bibtex")

@@ -1,5 +1,5 @@
-"""The templates as files, and the macros that pages share: nothing that the content security policy forbids, nothing
-unescaped, no HTML outside of them."""
+"""The templates as files, the macros and the words that pages share: nothing that the content security policy forbids,
+nothing unescaped, no HTML outside of them."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexiscope.app.html.assets import folder
-from lexiscope.app.html.glossary import TERMS
+from lexiscope.app.html.glossary import TERMS, explain_mark
 from lexiscope.app.html.rendering import environment
 from tests.support.pages import parsed
 
@@ -58,3 +58,20 @@ def test_terms(key: str) -> None:
     (link,) = parsed(rendered("term", "term(key)", key=key)).all("a")
     assert link.attributes == {"class": "term", "href": f"/-/help#{key}", "title": TERMS[key].text}
     assert link.text == TERMS[key].name
+
+
+@pytest.mark.parametrize(("token", "said"), [
+    ("[CLS]", "before every text"),
+    ("<s>", "before every text"),
+    ("</s>", "after every text"),
+    ("[MASK]", "guess"),
+    ("<mask>", "guess"),
+    ("[unused791]", "Kept free"),
+])  # fmt: skip
+def test_marks_are_explained(token: str, said: str) -> None:
+    assert said in explain_mark(token)
+
+
+@pytest.mark.parametrize("token", ["", "s", "cls", "[", "[]", "<div>", "[unused]", "[unusedx]", "mask", "[CLS"])
+def test_text_is_no_mark(token: str) -> None:
+    assert explain_mark(token) == ""

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lexiscope.app.library.labels import Labels
-from lexiscope.app.library.library import Library
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.label_files import FiledLabel, Label
 from lexiscope.precompute.paper.labels import FILE as PAPER
@@ -26,13 +25,6 @@ def label(place: str, title: str = "x", **fields: object) -> dict[str, object]:
 
 def titles(labels: tuple[FiledLabel, ...]) -> list[str]:
     return [filed.label.title for filed in labels]
-
-
-def test_none(tmp_path: Path, index: Index) -> None:
-    for folder in (tmp_path, tmp_path / "missing"):
-        labels = Labels(folder, 0.0, tuple)
-        assert not labels.of(index)
-        assert labels.faults() == ()
 
 
 def test_of_all_parameters(tmp_path: Path, index: Index) -> None:
@@ -93,22 +85,6 @@ def test_changes_are_seen(tmp_path: Path, index: Index) -> None:
     assert labels.faults() == ()
 
 
-def test_files_are_read_once(tmp_path: Path, index: Index) -> None:
-    write_labels(tmp_path, "a.json", [label("ff/1/3")])
-    labels = Labels(tmp_path, 0.0, tuple)
-    assert labels.of(index) is labels.of(index)
-    (kept,) = labels.of(index).labels
-    write_labels(tmp_path, "b.json", [label("ff/1/4")])
-    assert labels.of(index).labels[0] is kept
-
-
-def test_between_two_looks_no_file_is_touched(tmp_path: Path, index: Index) -> None:
-    labels = Labels(tmp_path, 3600, tuple)
-    assert not labels.of(index)
-    write_labels(tmp_path, "a.json", [label("ff/1/3")])
-    assert not labels.of(index)
-
-
 def test_bad_files_hide_no_others(tmp_path: Path, index: Index) -> None:
     write_labels(tmp_path, "a.json", b"[")
     write_labels(tmp_path, "good.json", [label("ff/1/3", "good"), {}, label("ff/99/3")])
@@ -161,20 +137,6 @@ def test_large_files_are_read_while_others_are_served(tmp_path: Path, index: Ind
     assert labels.faults()[0].startswith("labels/e.json: it is left out")
 
 
-def test_one_file_that_is_too_long_takes_no_other_away(tmp_path: Path, index: Index) -> None:
-    write_labels(tmp_path, "a.json", b" " * 17_000_000)
-    write_labels(tmp_path, "b.json", [label("ff/1/3", "one")])
-    labels = Labels(tmp_path, 0.0, tuple)
-    assert titles(labels.of(index).labels) == ["one"]
-    assert [fault.partition(":")[0] for fault in labels.faults()] == ["labels/a.json"]
-
-
-def test_faults_of_a_model_are_counted(tmp_path: Path, index: Index) -> None:
-    write_labels(tmp_path, "a.json", [label("ff/99/3")] * 30)
-    faults = Labels(tmp_path, 0.0, tuple).of(index).faults
-    assert (len(faults), faults[-1]) == (21, "labels/a.json: 10 more faults like these")
-
-
 def test_those_that_come_with_the_program(tmp_path: Path, index: Index) -> None:
     def built_in() -> tuple[FiledLabel, ...]:
         return (FiledLabel(Label(address=f"{LLAMA}/ff/0/1", title="built in"), "the paper", 1),)
@@ -194,11 +156,3 @@ def test_the_papers_lists_of_a_larger_model_are_no_faults(tmp_path: Path, index:
     assert len(labels.labels) == 1
     assert len(labels.faults) == 1
     assert labels.faults[0].startswith("2 lists of the paper are of parameters that this index does not have")
-
-
-def test_the_library_has_them(site_data: Path) -> None:
-    library = Library(site_data, 0.0)
-    labels = library.labels.of(library.index(LLAMA))
-    assert titles(labels.of_neuron(1, 3)) == ["Kennels & stables"]
-    assert library.labels.faults() == ()
-    assert library.labels.version()

@@ -16,15 +16,13 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from lexiscope.app.formats.json_format import json_bytes
-from lexiscope.app.library.library import Library, architecture_name
+from lexiscope.app.library.library import Library
 from lexiscope.app.pages.token import TokenView
 from lexiscope.app.urls import is_reserved
 from lexiscope.precompute import files
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from lexiscope.precompute.index import manifest
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER
-from lexiscope.precompute.index.origin import DEMO_NAME
-from tests.support.site import visit
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
 from tests.support.views import layer_view, neuron_view, search_view, token_view
 
@@ -240,16 +238,6 @@ def test_a_fault_of_the_system_passes(data: Path, opened: bool, spare: int) -> N
     assert not opened or library.index("tiny").version == version
 
 
-def test_a_file_that_could_not_be_read_must_still_be_the_one_that_was_built(data: Path) -> None:
-    library = always(data)
-    library.index("tiny")
-    alter(shard_path(data, 1))
-    with few_files(1):
-        assert 1 not in ready(library)
-    assert ready(library) == (0, 3)
-    assert "checksum" in str(library.index("tiny").faults[1])
-
-
 @pytest.mark.parametrize("harm", HARMS)
 def test_reloads_while_a_layer_is_harmed_leave_nothing_open(data: Path, harm: Callable[[Path], None]) -> None:
     library = always(data)
@@ -315,12 +303,6 @@ def test_no_such_model(data: Path, name: str) -> None:
         always(data).index("Tiny")
 
 
-def test_what_commands_call_demo_has_another_name_here(tmp_path: Path) -> None:
-    write_index(tmp_path / DEMO_NAME, make_manifest(model=DEMO_NAME), ())
-    with pytest.raises(NotFound, match=f"did you mean {DEMO_NAME}"):
-        always(tmp_path).index("demo")
-
-
 @pytest.mark.parametrize("make", [Path.resolve, Path.mkdir, Path.touch])
 def test_no_models(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "data")
@@ -358,12 +340,6 @@ def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path
     path.unlink(missing_ok=True)
     path.write_bytes(saved)
     assert library.tokenizer("tiny")
-
-
-def test_a_tokenizer_that_fails(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    none = Tokenizer(models.WordLevel({"a": 0}, "missing"))  # it has no token for what it does not know
-    monkeypatch.setattr(Library, "tokenizer", lambda *_: none)
-    assert search_view(always(data).index("tiny"), "dog").pieces == []
 
 
 def lists_alone(view: TokenView) -> TokenView:
@@ -410,46 +386,3 @@ def test_threads_while_files_come_and_go(data: Path) -> None:
         thread.join()
     assert wrong == []
     assert readable(library) == [0, 1, 3]
-
-
-def rebuild(folder: Path) -> None:
-    shutil.rmtree(folder)
-    write_index(folder, make_manifest(pairs=5).with_changes(revision="2" * 40), (0, 2))
-
-
-def touch(folder: Path) -> None:
-    for path in folder.glob("layer-*"):
-        os.utime(path, ns=(1, 1))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", [rebuild, touch])
-def test_pages_of_replaced_files(tmp_path: Path, change: Callable[[Path], None]) -> None:
-    """Over HTTP, nothing of the old files is shown, and soon what is there now."""
-    names = ("token/40", "ff/0/1", "layer/2", "search?q=e", "ff/0/1.json", "layer/2.csv")
-    paths = [f"/tiny/{name}" for name in names]
-    write_index(tmp_path / "tiny", make_manifest().with_changes(revision="1" * 40), (0, 1, 2, 3))
-    with visit(tmp_path, refresh=3600) as visitor:
-        assert {visitor.get(path).status_code for path in paths} == {200}
-        change(tmp_path / "tiny")
-        for path in paths:
-            assert visitor.get(path).status_code in (200, 503)  # pages about all layers name those that are missing
-        with visit(tmp_path) as other:
-            anew = {path: other.get(path) for path in paths}
-        for path in paths:
-            deadline = time.monotonic() + 240
-            while (answer := visitor.get(path)).text != anew[path].text and time.monotonic() < deadline:
-                time.sleep(0.01)  # touched files are being checked
-            assert (answer.status_code, answer.text) == (anew[path].status_code, anew[path].text), path
-            assert visitor.get(path).headers["etag"] == answer.headers["etag"]
-
-
-@pytest.mark.parametrize(("architecture", "stored", "said"), [
-    ("gpt2", "", "GPT-2"),
-    ("llama", "", "Llama"),
-    ("something", "", "something"),
-    ("gpt2", "Another name", "Another name"),
-])  # fmt: skip
-def test_what_people_call_an_architecture(architecture: str, stored: str, said: str) -> None:
-    """An index says it; of older indexes, which do not, it follows from the type of the model."""
-    assert architecture_name(replace(GPT2, architecture=architecture, name=stored)) == said

@@ -8,18 +8,6 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from lexiscope.app.lists.difference import (
-    Minus,
-    change_text,
-    minus_of,
-    percentage,
-    relative,
-    relative_changes,
-    size_text,
-)
-from lexiscope.app.lists.first_words import first_pair
-from lexiscope.app.lists.vectors import SUBHEAD_KINDS
-from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import MATRICES
@@ -44,7 +32,6 @@ from tests.support.views import (
     pairs_view,
     random_neuron,
     search_view,
-    subhead_view,
     token_view,
 )
 
@@ -77,44 +64,6 @@ def matrix_norms(two: Two, layer: int, matrix: str, head: int) -> tuple[float, f
         for left, right in (model.factors(layer, matrix) for model in two)
     )
     return float(np.linalg.norm(tuned - base)), float(np.linalg.norm(base))
-
-
-@pytest.mark.parametrize(
-    ("norm", "base_norm", "expected"), [(0.5, 2.0, 0.25), (0.0, 2.0, 0.0), (0.0, 0.0, 0.0), (0.5, 0.0, None)]
-)
-def test_relative_change(norm: float, base_norm: float, expected: float | None) -> None:
-    assert relative(norm, base_norm) == expected
-    (of_many,) = relative_changes(np.array([norm], np.float32), np.array([base_norm], np.float32)).tolist()
-    assert of_many == expected if expected is not None else np.isnan(of_many)
-
-
-@pytest.mark.parametrize(
-    ("change", "number", "text"),
-    [
-        (None, "–", "new"),
-        (0.0, "0", "unchanged"),
-        (0.00052, "0.052", "0.052%"),
-        (0.02, "2.0", "2.0%"),
-        (0.0996, "10", "10%"),
-        (1.204, "120", "120%"),
-    ],
-)
-def test_a_change_in_little_room(change: float | None, number: str, text: str) -> None:
-    assert (percentage(change), change_text(change)) == (number, text)
-
-
-def test_how_far_something_moved_in_words() -> None:
-    assert size_text(0.02347, 0.0281) == "|Δ| 0.0235, |Δ|/|base| 2.8%"
-    assert size_text(0.0, 0.0) == "unchanged"
-
-
-def test_what_is_subtracted_from_what(index: Index, site_data: Path, two: Two) -> None:
-    minus = minus_of(index)
-    assert minus == Minus(
-        tuned="tiny-tuned", model=LLAMA, source=LLAMA, revision="", weights_sha256=two[1].checkpoint.weights_hash()
-    )
-    assert str(minus) == f"tiny-tuned − {LLAMA}"
-    assert minus_of(Index.open(site_data / LLAMA)) is None
 
 
 def test_a_neuron(index: Index, two: Two) -> None:
@@ -159,22 +108,6 @@ def test_a_head_and_its_pairs(index: Index, two: Two, head: int) -> None:
             assert all(lists)
 
 
-def test_the_subheads_of_a_head(index: Index, two: Two) -> None:
-    shape = index.shape
-    rows = head_view(index, CHANGED_LAYER, CHANGED_HEAD).subheads or []
-    assert len(rows) == shape.d_head
-    for row in rows:
-        page = subhead_view(index, CHANGED_LAYER, CHANGED_HEAD, row["subhead"])
-        for name, kind in SUBHEAD_KINDS.items():
-            delta, base = norms(two, CHANGED_LAYER, kind)
-            at = shape.row(kind, CHANGED_HEAD, row["subhead"])
-            vector, first = getattr(page, name), row[name]  # type: ignore[literal-required]
-            assert row["change"][name] == pytest.approx(delta[at] / base[at], rel=1e-4)
-            assert vector.change == pytest.approx(delta[at] / base[at], rel=1e-4)
-            assert bool(first) == bool(delta[at])
-            assert bool(vector.top) == bool(delta[at])
-
-
 @pytest.mark.parametrize("sort", ["change", "-change"])
 def test_a_layer_sorted_by_change(index: Index, two: Two, sort: str) -> None:
     view = layer_view(index, CHANGED_LAYER, sort=sort, size=None)
@@ -210,20 +143,6 @@ def test_layers_say_how_much_they_changed(index: Index, two: Two) -> None:
     rows = {row.layer: row for row in model_view(index).rows}
     assert (rows[CHANGED_LAYER].change, rows[CHANGED_LAYER].unchanged) == (changed.change, None)
     assert rows[UNCHANGED_LAYER].unchanged is True
-
-
-def test_only_differences_are_sorted_by_change(site_data: Path) -> None:
-    with pytest.raises(NotFound, match="sort 'change': there are neuron, norm, coherence, similarity"):
-        layer_view(Index.open(site_data / LLAMA), 1, sort="change")
-
-
-def test_cells_of_the_maps(index: Index, two: Two) -> None:
-    for row in model_view(index).rows:
-        for matrix, cells in (("vo", row.vo), ("qk", row.qk)):
-            for cell in cells:
-                delta, base = matrix_norms(two, row.layer, matrix, cell["head"])
-                assert cell["change"] == pytest.approx(delta / base, rel=1e-4)
-                assert bool(cell["first"]) == bool(delta)
 
 
 WORDS = "Dogs Europe Italy Berlin France Germany", "lion Rome horses They years words"
@@ -291,13 +210,6 @@ def test_a_neuron_by_chance_is_one_that_changed(index: Index) -> None:
         layer, neuron = random_neuron(index)
         assert layer == CHANGED_LAYER
         assert neuron not in UNCHANGED_NEURONS
-
-
-def test_an_unchanged_head_has_no_first_words(index: Index) -> None:
-    for matrix in MATRICES:
-        found = [first_pair(index, matrix, CHANGED_LAYER, head) for head in range(index.shape.n_heads)]
-        assert [pair is None for pair in found] == [head == UNCHANGED_HEAD for head in range(len(found))]
-        assert first_pair(index, matrix, UNCHANGED_LAYER, 0) is None
 
 
 def test_unchanged_vectors_are_found_by_no_token(index: Index) -> None:

@@ -1,7 +1,6 @@
 """Singular directions: their page, their table on a head's page, and how well they read beside subheads."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,13 @@ from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.app.lists.direction_coherence import BEST, JUDGED_TOKENS, direction_coherence, subhead_coherence
 from lexiscope.app.lists.readable import SAME, readable
 from lexiscope.app.pages.head import NAMED, NOISE, TOKENS, MatrixDirections
-from lexiscope.app.pages.page import ModelSite
 from lexiscope.precompute.build.inverted import invert_lists
-from lexiscope.precompute.errors import NotFound, NotStored
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, FACTORS, LENSES
+from tests.app.lists.test_parameters import expected_vector
 from tests.support.lists import SHAPES, token
-from tests.support.site import visit
 from tests.support.synthetic import (
     GPT2,
-    LLAMA,
     make_manifest,
     raw_tokens,
     rewrite_shard,
@@ -39,19 +34,6 @@ SIDES = {"vo": ("in", "out"), "qk": ("query", "key")}
 @pytest.fixture(params=SHAPES)
 def index(request: pytest.FixtureRequest, indexes: dict[str, Index]) -> Index:
     return indexes[request.param]
-
-
-def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> dict[str, Any]:
-    texts = TokenTable.of(raw_tokens())
-    lists = [
-        [
-            {"id": i, "token": texts.text(i), "score": score}
-            for i, score in zip(arrays[f"{kind}.ids"][row, lens, end].tolist(), scores, strict=True)
-        ]
-        for end, scores in enumerate(arrays[f"{kind}.scores"][row, lens].tolist())
-    ]
-    norm, coherence = arrays[f"{kind}.norm"][row].item(), arrays[f"{kind}.coherence"][row, lens].tolist()
-    return {"top": lists[0], "bottom": lists[1], "norm": norm, "coherence": coherence, "moments": None}
 
 
 NOTES = {
@@ -129,37 +111,6 @@ def test_nearly_equal_singular_values_are_named(
 
     index = edited(tmp_path, change)
     assert {j: direction_view(index, 1, 0, j).near["qk"] for j in range(4)} == near
-
-
-def test_part_of_a_direction_is_stored(tmp_path: Path) -> None:
-    write_index(tmp_path / "some", make_manifest(LLAMA, "some", kinds=("ff_key", "vo_out"), pairs=0), layers=(1,))
-    view = direction_view(Index.open(tmp_path / "some"), 1, 2, 1)
-    assert (view.qk, view.vectors["in"], list(view.near)) == (None, None, ["vo"])
-    assert view.vectors["out"]
-    directions = head_view(Index.open(tmp_path / "some"), 1, 2).directions
-    assert directions
-    of = directions["vo"]
-    assert of
-    assert directions["qk"] is None
-    assert (of.best, of.reads, of.subheads_read, of.better) == ([], None, None, "")
-    assert of.rows[0]["tokens"]["in"] is None
-    assert len(of.rows[0]["tokens"]["out"] or ()) == TOKENS
-
-
-def test_an_index_without_directions_says_what_makes_them(tmp_path: Path) -> None:
-    write_index(tmp_path / "old", make_manifest(GPT2, "old", kinds=None), layers=(1,))
-    index = Index.open(tmp_path / "old")
-    assert head_view(index, 1, 0).directions is None
-    with pytest.raises(NotStored, match="`lexiscope precompute someone/old --force`"):
-        direction_view(index, 1, 0, 0)
-
-
-@pytest.mark.parametrize(("numbers", "said"), [
-    ((1, 2, 0), "head 2: .* has heads 0 to 1"), ((1, 0, 4), "direction 4: .* has directions 0 to 3"),
-])  # fmt: skip
-def test_what_does_not_exist(indexes: dict[str, Index], numbers: tuple[int, int, int], said: str) -> None:
-    with pytest.raises(NotFound, match=said):
-        direction_view(indexes["gpt2-like"], *numbers)
 
 
 def word_list(index: Index, ids: list[int]) -> bool:
@@ -240,23 +191,6 @@ def test_the_table_of_a_head(index: Index, lens: str) -> None:
                     assert row["tokens"][side] == [token(number) for number in ids.tolist()]
 
 
-def test_hubs_are_skipped_among_first_tokens(indexes: dict[str, Index], monkeypatch: pytest.MonkeyPatch) -> None:
-    index = indexes["gpt2-like"]
-    layer = index.layers[1]
-    plain = head_view(index, layer, 0).directions
-    assert plain
-    of = plain["vo"]
-    assert of
-    hidden = frozenset(entry["id"] for entry in of.rows[0]["tokens"]["in"] or ())
-    monkeypatch.setattr(ModelSite, "hubs", lambda *_: hidden)
-    without = head_view(index, layer, 0, hide_hubs=True).directions
-    assert without
-    assert without["vo"]
-    shown = {entry["id"] for row in without["vo"].rows for tokens in row["tokens"].values() for entry in tokens or ()}
-    assert hidden
-    assert hidden.isdisjoint(shown)
-
-
 @pytest.mark.parametrize(("reads", "subheads_read", "better"), [
     (0.3, 0.2, "directions"), (0.2, 0.3, "subheads"), (0.22, 0.2, "neither"), (0.2, None, ""), (None, 0.2, ""),
     (0.1, 0.05, "noise"), (0.1, 0.2, "subheads"), (0.13, 0.1, "directions"), (0.125, 0.115, "neither"),
@@ -264,24 +198,3 @@ def test_hubs_are_skipped_among_first_tokens(indexes: dict[str, Index], monkeypa
 def test_which_reads_better(reads: float | None, subheads_read: float | None, better: str) -> None:
     of = MatrixDirections(best=[], reads=0.0, subheads_read=0.0, rows=[])
     assert replace(of, reads=reads, subheads_read=subheads_read).better == better
-
-
-@pytest.mark.parametrize("coherence", [0.05, 0.6])
-def test_a_page_says_how_well_they_read(tmp_path: Path, coherence: float) -> None:
-    index = edited(tmp_path / "tiny", lambda arrays: some_lists_of_words(arrays, coherence))
-    said = {
-        "noise": "Neither they nor the head’s subheads read better than random vectors",
-        "neither": "They read about as well as the head’s subheads",
-        "directions": "They read better than the head’s subheads",
-        "subheads": "The head’s subheads read better",
-    }
-    with visit(tmp_path, worker="off") as client:
-        for head in range(GPT2.n_heads):
-            page = " ".join(re.sub("<[^>]*>", "", client.get(f"/tiny/head/1/{head}").text).split())
-            directions = head_view(index, 1, head).directions
-            assert directions
-            verdicts = [of.better for of in (directions["vo"], directions["qk"]) if of]
-            assert [page.count(sentence) for sentence in said.values()] == [verdicts.count(name) for name in said]
-            assert (verdicts == ["noise", "noise"]) == (coherence < NOISE)
-            assert page.count("None reads more clearly than random vectors do") == 2 * (coherence < NOISE)
-            assert page.count("Read best:") == 2 * (coherence > NOISE)

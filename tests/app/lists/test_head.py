@@ -79,16 +79,6 @@ def test_readable_pairs_come_first_and_those_of_the_address_or_the_paper_beside_
         assert view.paper == (None if beside == (lens, preset) else view.shown[1])
 
 
-def test_notes(index: Index) -> None:
-    note = head_view(index, 0, 1).note
-    assert ("rotary" in note) == (index.shape.positions == "rotary")
-    assert note.count("share") <= 1
-    assert ("share" in note) == (index.shape.n_kv_heads < index.shape.n_heads)
-    vo = head_view(index, 0, 0).vo
-    assert vo
-    assert vo.columns == ("reads", "writes")
-
-
 @pytest.mark.parametrize("query", ["", "?lens=cosine&preset=distinct", "?lens=cosine&preset=words"])
 def test_the_page_opens_with_words(client: TestClient, query: str) -> None:
     """Both tops of each matrix, words first, in the page and in what is copied from it; bottoms one click away."""

@@ -8,7 +8,7 @@ import pytest
 from lexiscope.app.lists.labels import InOurs, in_ours
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.label_files import Label
-from tests.support.site import GPT2, LLAMA, K
+from tests.support.site import LLAMA, K
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,6 @@ def test_tokens_of_a_neuron_are_looked_for_in_each_of_its_vectors(index: Index) 
     assert found[1].exactly == 5
 
 
-@pytest.mark.parametrize(("lens", "end"), [("cosine", "top"), ("dot", "bottom")])
-def test_lens_and_end_are_the_labels(index: Index, lens: str, end: str) -> None:
-    tokens = top(index, "ff_key", 5, lens, ["top", "bottom"].index(end))
-    (found,) = compared(index, "ff_key/1/5", tokens=tokens, lens=lens, end=end)
-    assert found.exactly == K
-
-
 def test_vectors_that_heads_share(index: Index) -> None:
     """Heads 0 and 1 have one w_v, of row 2; w_o is head 1's own."""
     assert index.shape.n_heads // index.shape.n_kv_heads == 2
@@ -89,10 +82,3 @@ def test_tokens_of_a_head_are_looked_for_at_both_sides(index: Index) -> None:
     assert set(found) == {("vo", "from"), ("vo", "to"), ("qk", "from"), ("qk", "to")}
     assert found["qk", "from"][0] == 1
     assert found["qk", "to"][1] == 1
-
-
-def test_nothing_to_compare_with(site_data: Path, index: Index) -> None:
-    assert compared(index, "ff/1/3") == []
-    unfinished = Index.open(site_data / GPT2)  # whose layer 0 is not built
-    label = Label(address=f"{GPT2}/ff/0/3", title="x", tokens=["a"])
-    assert in_ours(unfinished, label) == []

@@ -11,15 +11,12 @@ import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.app.pages.seeds import SeedRankingView
-from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import TermUsed
-from lexiscope.precompute.shape import PRESETS
 from tests.support.synthetic import (
     GPT2,
     LLAMA,
-    PAIRS,
     K,
     make_manifest,
     raw_tokens,
@@ -148,25 +145,6 @@ def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
         assert "mix channel 1 with 2:" in view.note
 
 
-def test_k_shortens_and_never_lengthens(index: Index) -> None:
-    full = neuron_view(index, 1, 0)
-    assert full.key
-    assert full.value
-    assert len(full.key.top) == len(full.value.bottom) == K
-    short = neuron_view(index, 1, 0, k=3)
-    assert short.key
-    assert short.value
-    assert short.key.top == full.key.top[:3]
-    assert short.value.bottom == full.value.bottom[:3]
-    with pytest.raises(BadRequest, match=f"k goes from 1 to {K}"):
-        neuron_view(index, 1, 0, k=10 * K)
-    assert len(pairs_view(index, "vo", 1, 0).top) == PAIRS
-    assert len(pairs_view(index, "vo", 1, 0, k=2).top) == 2
-    output = subhead_view(index, 1, 0, 0, k=1).o
-    assert output
-    assert len(output.bottom) == 1
-
-
 def test_columns_and_notes(indexes: dict[str, Index]) -> None:
     gpt2, llama = indexes.values()
     assert (pairs_view(gpt2, "vo", 1, 0).columns, pairs_view(gpt2, "vo", 1, 0).note) == (("reads", "writes"), "")
@@ -221,10 +199,3 @@ def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:
     rewrite_shard(tmp_path / "small", manifest, 0, arrays)
     view = neuron_view(Index.open(tmp_path / "small"), 0, 1, k=1)
     assert [token["id"] for token in view.along] == value[:2:-1]
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_how_many_pairs_a_preset_hides(index: Index, preset: str) -> None:
-    everything = pairs_view(index, "vo", 1, 0, "dot", "all", 5)
-    view = pairs_view(index, "vo", 1, 0, "dot", preset, 5)
-    assert view.hidden == len([pair for pair in everything.top if pair not in view.top])

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexiscope.app.lists.readable import SAME, STEM, UNLEARNED, readable
+from lexiscope.app.lists.readable import SAME, STEM, readable
 from lexiscope.app.lists.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.tokens import pack
 from lexiscope.precompute.shape import LENSES, PRESETS
-from tests.support.pages import parsed
-from tests.support.site import DIFFERENCE, visit
 from tests.support.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, stored_arrays
 from tests.support.views import model_view
 
@@ -164,18 +162,6 @@ def test_keys_that_agree_with_either_end_of_the_value(tmp_path: Path) -> None:
     assert [[token["id"] for token in card["tokens"]] for card in cards] == [words(6 * n, 6) for n in (1, 0, 2)]
 
 
-def test_tokens_that_the_model_cannot_tell_apart(tmp_path: Path) -> None:
-    index = opened(
-        tmp_path / "tiny",
-        ff_value__ids=all_of(at(0, words(0, 6)), at(1, words(6, 6))),
-        ff_value__coherence=all_of(at(0, SAME + 0.01), at(1, SAME - 0.01)),
-        ff__similarity=lambda array: array.fill(0.5),
-    )
-    view = model_view(index)
-    assert [card["neuron"] for card in view.neurons or ()] == [1]
-    assert [card["neuron"] for card in view.agreeing or ()] == [1]
-
-
 def pairs_of(head: int, pairs: list[tuple[int, int]]) -> Any:
     def change(array: Any) -> None:
         array[head, :, :, 0] = (pairs * PAIR_LIST)[:PAIR_LIST]
@@ -246,34 +232,3 @@ def test_heads_that_nobody_could_name_have_no_card(tmp_path: Path, readability: 
         qk__readability=lambda array: array[2].fill(readability),
     )
     assert len(model_view(index).heads or ()) == n_cards
-
-
-def test_the_home_page_leads_there(tmp_path: Path) -> None:
-    pairs = list(zip(words(0, 40), words(40, 40), strict=True))
-    opened(
-        tmp_path / "tiny",
-        ff_value__ids=at(3, words(0, 6)),
-        ff_value__coherence=lambda array: array.fill(0.5),
-        ff__similarity=lambda array: array[3].fill(0.9),
-        qk__ids=pairs_of(2, pairs),
-        qk__count=full(2),
-        qk__scores=lambda array: np.copyto(array[2], 5 * falling(PAIR_LIST)),
-        qk__readability=lambda array: array[2].fill(0.6),
-    )
-    with visit(tmp_path) as visitor:
-        start = visitor.get("/index.json").json()["start"]
-        assert (start["neuron"]["neuron"], start["head"]["head"], start["head"]["matrix"]) == (3, 2, "qk")
-        links = parsed(visitor.get("/").text).links()
-        for link in ("/tiny", "/tiny/ff/1/3", f"/tiny/head/1/2/qk?lens={HEAD_LENS}&preset={HEAD_PRESET}"):
-            assert link in links
-            assert visitor.get(link).status_code == 200
-        page = visitor.get("/tiny").text
-        assert "of their pairs of words" in page
-        assert f"/tiny/head/1/2/qk?lens={HEAD_LENS}&amp;preset={HEAD_PRESET}" in page
-
-
-def test_words_in_very_many_lists_of_a_difference_are_words_all_the_same(site_data: Path) -> None:
-    """They are what the fine-tune is about."""
-    index = Index.open(site_data / DIFFERENCE)
-    norms = index.centred_norms[0]
-    assert (readable(index).learned == (norms >= UNLEARNED * np.median(norms))).all()

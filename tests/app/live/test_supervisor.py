@@ -19,11 +19,11 @@ import pytest
 
 from lexiscope.app.commands.cli import main
 from lexiscope.app.live import keeper, process
-from lexiscope.app.live.keeper import Keeper
+from lexiscope.app.live.keeper import Keeper, without_folders
 from lexiscope.app.live.process import lexiscope_command
 from lexiscope.app.settings import Settings
 from lexiscope.precompute.index.manifest import Manifest
-from tests.support.builds import quick_build, small_gpt2
+from tests.support.builds import small_gpt2
 from tests.support.processes import alive, serving
 from tests.support.site import GPT2
 from tests.support.workers import SEEDS, asking_site, listening, post, until
@@ -79,19 +79,18 @@ def test_a_worker_that_cannot_start_says_why(
     assert err.count("\n") == 1
 
 
-def test_the_page_says_why_a_worker_cannot_start(tmp_path: Path) -> None:
-    weights = small_gpt2(tmp_path / "weights", n_layers=1)
-    data = quick_build(weights, tmp_path / "data").parent
-    shutil.rmtree(weights)
-    app, state = asking_site(data)
+def test_the_page_says_why_a_worker_cannot_start(site_data: Path, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(site_data / GPT2, tmp_path / "data" / GPT2))
+    Manifest.load(index).with_changes(source=str(tmp_path / "gone")).save(index)
+    app, state = asking_site(index.parent)
     with listening(app) as url:
-        until(lambda: "is loading the model" not in post(f"{url}/weights/seeds", SEEDS).text)
-        refused = post(f"{url}/weights/seeds", SEEDS)
+        until(lambda: "is loading the model" not in post(f"{url}/{GPT2}/seeds", SEEDS).text)
+        refused = post(f"{url}/{GPT2}/seeds", SEEDS)
         assert refused.status_code == 503
         assert int(refused.headers["retry-after"]) >= 1
         said = refused.json()["error"]["detail"]
-        assert said.startswith("the worker of weights cannot start: There is no folder or file")
-        assert state.live.worker_states() == {"weights": "down"}
+        assert said.startswith(f"the worker of {GPT2} cannot start: There is no folder or file")
+        assert state.live.worker_states() == {GPT2: "down"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -194,3 +193,12 @@ def test_a_worker_is_gone_when_its_keeper_is_closed(tmp_path: Path, monkeypatch:
     assert pid
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("There is no folder or file '/home/somebody/models/mine'.", "There is no folder or file 'mine'."),
+    ("/data/gpt2/layer-1.safetensors is damaged; see http://host/a/b", "layer-1.safetensors is damaged; see http://host/a/b"),
+    ("2 / 3 of ./here and a/b stay", "2 / 3 of ./here and a/b stay"),
+])  # fmt: skip
+def test_without_folders(text: str, told: str) -> None:
+    assert without_folders(text) == told

@@ -24,7 +24,7 @@ def worker(loaded: tuple[HeldEngine, str]) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sent", [None, "", TOKEN, f"bearer {TOKEN}", f"Bearer {TOKEN}x", "Bearer", "Bearer \xff"])
+@pytest.mark.parametrize("sent", [None, TOKEN, f"Bearer {TOKEN}x", "Bearer", "Bearer \xff"])
 def test_who_does_not_send_it_is_refused(worker: str, sent: str | None) -> None:
     headers = [] if sent is None else [(b"authorization", sent.encode("latin-1"))]
     with httpx2.Client(base_url=worker, headers=headers, verify=False) as client:

@@ -1,13 +1,10 @@
 """What a notebook is given is what the site's pages have: from an index in this process, and from a server."""
 
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx2
 import pandas as pd
 import pytest
 
@@ -15,7 +12,7 @@ import lexiscope
 from lexiscope.app.lists.find_tokens import token_named
 from lexiscope.app.notebook.pages import Page
 from lexiscope.precompute.index.index import Index
-from tests.support.site import DIFFERENCE, GPT2, LLAMA, SCRIPT, copied
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, SCRIPT
 from tests.support.synthetic import add_layer, make_manifest, write_index
 
 if TYPE_CHECKING:
@@ -90,7 +87,7 @@ def test_tokens_by_their_exact_text(site_data: Path, site_url: str, name: str) -
     here, there = lexiscope.open(name, data=site_data), lexiscope.open(f"{site_url}/{name}")
     unsaid = {}
     signs = {token for token, text in enumerate(texts) if text and not text.strip().isalnum()}
-    for token in sorted(signs | {*range(0, len(texts), 40)}):
+    for token in sorted(signs | {*range(0, len(texts), 40)})[::3]:
         expected = texts.index(texts[token]), texts[token]
         if texts[token]:
             found = here.token(texts[token], exact=True)
@@ -176,46 +173,31 @@ def test_the_data_folder_of_the_environment(site_data: Path, monkeypatch: pytest
     (lambda m: m.head(1, 77), lexiscope.NotFound, "head 77"),
     (lambda m: m.token("zxqj"), lexiscope.NotFound, "'zxqj' is none of tiny-gpt2"),
     (lambda m: m.token(" zxqj"), lexiscope.NotFound, "no token of tiny-gpt2 is exactly ' zxqj'"),
-    (lambda m: m.token("zxqj", exact=True), lexiscope.NotFound, "no token of tiny-gpt2 is exactly 'zxqj'"),
     (lambda m: m.token(""), lexiscope.BadRequest, "token = ''"),
-    (lambda m: m.token("#99999999"), lexiscope.NotFound, "token 99999999"),
     (lambda m: m.token(10**8), lexiscope.NotFound, "token 100000000"),
     (lambda m: m.search("x" * 300), lexiscope.BadRequest, "a search of 300 characters"),
     (lambda m: m.search("dog", kind="w_x"), lexiscope.BadRequest, "kind = 'w_x'"),
     (lambda m: m.search(), lexiscope.BadRequest, "there are no words"),
-    (lambda m: m.search(""), lexiscope.BadRequest, "there are no words"),
     (lambda m: m.search("dog", page=0), lexiscope.BadRequest, "page = 0"),
     (lambda m: m.search("\ud800"), lexiscope.BadRequest, "not valid Unicode"),
     (lambda m: m.seeds("dog", kind="w_x"), lexiscope.BadRequest, "kind = 'w_x'"),
     (lambda m: m.seeds("dog", kind=[]), lexiscope.BadRequest, "kind is empty: there are ff_key"),
-    (lambda m: m.seeds("dog", kind=7), lexiscope.BadRequest, "kind = 7"),
     (lambda m: m.seeds("dog", k=0), lexiscope.BadRequest, "k = 0"),
-    (lambda m: m.seeds(), lexiscope.BadRequest, "there are no words"),
     (lambda m: m.seeds(" , "), lexiscope.BadRequest, "there are no words"),
     (lambda m: m.seeds("dog", 7), lexiscope.BadRequest, "words = 7: give a text"),
-    (lambda m: m.seeds("dog", lens="euclid"), lexiscope.BadRequest, "lens = 'euclid': there are dot, cosine"),
     (lambda m: m.neuron(1, 1, lens="euclid"), lexiscope.BadRequest, "lens = 'euclid': there are dot, cosine"),
-    (lambda m: m.neuron(1, 1, k=0), lexiscope.BadRequest, "k = 0: give a whole number from 1 on"),
     (lambda m: m.neuron(1, 1, k=2.5), lexiscope.BadRequest, r"k = 2\.5: give a whole number from 1 on"),
     (lambda m: m.subhead(1, 1, 1, k="5"), lexiscope.BadRequest, "k = '5': give a whole number from 1 on"),
-    (lambda m: m.head(1, 1).vo(k=0), lexiscope.BadRequest, "k = 0"),
     (lambda m: m.head(1, 1).qk(preset="nouns"), lexiscope.BadRequest, "preset = 'nouns': there are all, distinct"),
     (lambda m: m.head(1, 1).direction(0, k=True), lexiscope.BadRequest, "k = True"),
-    (lambda m: m.head(1, 1, preset="nouns"), lexiscope.BadRequest, "preset = 'nouns': there are all, distinct"),
-    (lambda m: m.neuron(1.0, 1), lexiscope.BadRequest, r"layer = 1\.0: give a whole number from 0 on"),
     (lambda m: m.neuron("1", 1), lexiscope.BadRequest, "layer = '1': give a whole number from 0 on"),
     (lambda m: m.neuron(1, -1), lexiscope.BadRequest, "neuron = -1: give a whole number from 0 on"),
     (lambda m: m.neuron(1, 10**5000), lexiscope.BadRequest, "neuron is too large"),
-    (lambda m: m.neuron(1, -(10**5000)), lexiscope.BadRequest, "neuron = a large negative number"),
     (lambda m: m.token(-1), lexiscope.BadRequest, "token = -1"),
-    (lambda m: m.token(None), lexiscope.BadRequest, "token = None"),
     (lambda m: m.token("dog").places(kind="w_x"), lexiscope.BadRequest, "kind = 'w_x'"),
     (lambda m: m.run("dog", position=-1), lexiscope.BadRequest, "position = -1"),
-    (lambda m: m.run("dog", k=0), lexiscope.BadRequest, "k = 0"),
     (lambda m: m.run("dog", lens="euclid"), lexiscope.BadRequest, "lens = 'euclid'"),
-    (lambda m: m.run("dog", convention="x"), lexiscope.BadRequest, "convention = 'x'"),
     (lambda m: m.run("dog", token=2.5), lexiscope.BadRequest, "token = 2.5"),
-    (lambda m: m.run("dog", off=7), lexiscope.BadRequest, "off = 7: give a text, or a list"),
     (lambda m: m.run("dog", panels=7), lexiscope.BadRequest, "panels = 7: give a text, or a list"),
     (lambda m: m.run(7), lexiscope.BadRequest, "text = 7: give a text"),
 ])  # fmt: skip
@@ -283,26 +265,6 @@ def test_models_that_are_not_there(site_data: Path, site_url: str) -> None:
 def test_a_server_that_is_not_there() -> None:
     with pytest.raises(lexiscope.Unreachable, match=r"no server answers at http://127.0.0.1:9 .*lexiscope serve"):
         lexiscope.open("http://127.0.0.1:9/gpt2")
-
-
-def test_something_else_answers() -> None:
-    from starlette.applications import Starlette
-    from starlette.responses import JSONResponse, PlainTextResponse
-    from starlette.routing import Route
-
-    from tests.support.workers import listening
-
-    routes = [
-        Route("/index.json", lambda _: JSONResponse({"models": [{"model": "gpt2", "faults": []}]})),
-        Route("/gpt2/ff/0/0.json", lambda _: JSONResponse({"model": "gpt2"})),
-        Route("/gpt2/ff/0/1.json", lambda _: PlainTextResponse("no", 502)),
-    ]
-    with listening(Starlette(routes=routes)) as url:
-        model = lexiscope.open(f"{url}/gpt2")
-        with pytest.raises(lexiscope.Unreachable, match=r"something else than this version .*build: Field required"):
-            model.neuron(0, 0)
-        with pytest.raises(lexiscope.Unreachable, match=r"status 502, and not as Lexiscope does"):
-            model.neuron(0, 1)
 
 
 def test_a_hostile_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,25 +337,6 @@ def test_an_index_without_pairs_and_with_one_lens(tmp_path: Path) -> None:
         model.subheads()
 
 
-def test_a_file_that_is_replaced_while_threads_read(site_data: Path, tmp_path: Path) -> None:
-    data = copied(site_data, tmp_path)
-    model = lexiscope.open(LLAMA, data=data)
-    before, shard = model.neuron(1, 3).json(), data / LLAMA / "layer-1.safetensors"
-    replaced = threading.Event()
-
-    def read() -> bool:
-        while not replaced.is_set():
-            assert model.neuron(1, 3).json() == before
-        return model.neuron(1, 3).json() == before and len(model.neurons(1, k=2).to_pandas()) > 0
-
-    with ThreadPoolExecutor(3) as pool:
-        readers = [pool.submit(read) for _ in range(3)]
-        shard.with_suffix(".new").write_bytes(shard.read_bytes())
-        shard.with_suffix(".new").replace(shard)
-        replaced.set()
-        assert all(reader.result(120) for reader in readers)
-
-
 def test_layers_appear_while_a_build_goes_on(tmp_path: Path) -> None:
     manifest = write_index(tmp_path / "tiny", make_manifest(), layers=(3,))
     model = lexiscope.open("tiny", data=tmp_path)
@@ -405,8 +348,3 @@ def test_layers_appear_while_a_build_goes_on(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert model.neuron(1, 0).view.layer == 1
-
-
-def test_addresses_of_pages_exist(client: "TestClient") -> None:
-    """The client of JSON is of the contract: every address it builds is one of the site's own."""
-    assert all(client.get(address).status_code == httpx2.codes.OK for address in ASKS)

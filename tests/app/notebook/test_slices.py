@@ -171,13 +171,3 @@ def test_a_damaged_layer_is_named(tmp_path: Path, name: str) -> None:
     lists = model.pairs("qk") if name == "qk" else model.neurons(kinds=[name])
     with pytest.raises(lexiscope.IndexFault, match=r"layer-1.safetensors is damaged: .* has a score that is no number"):
         lists.to_pandas()
-
-
-def test_a_layer_that_is_cut_short(tmp_path: Path) -> None:
-    write_index(tmp_path / "tiny", make_manifest())
-    shard = tmp_path / "tiny" / "layer-2.safetensors"
-    shard.write_bytes(shard.read_bytes()[:-1])
-    model = lexiscope.open("tiny", data=tmp_path)
-    with pytest.raises(lexiscope.IndexFault, match="layer-2"):
-        model.neurons()  # a frame must be whole
-    assert model.neurons([0, 1, 3], k=1).to_pandas()["layer"].unique().tolist() == [0, 1, 3]

@@ -8,7 +8,6 @@ import pytest
 from lexiscope.app.commands.seeds import tokenizer_of
 from lexiscope.app.notebook.stored_seeds import stored_seeds_view
 from lexiscope.app.weights import weights_of_index
-from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.seed_ranking import find_seed, rank_by_seeds
 from lexiscope.precompute.shape import ENDS
@@ -70,11 +69,3 @@ def test_cosines_are_those_of_the_weights(site_data: Path) -> None:
         assert result["score"] == pytest.approx(exact[result["layer"], result["index"]], rel=1e-5)
     best = [(each.layer, each.index) for each in ranked if each.layer in index.layers and each.score > 0][:3]
     assert [(r["layer"], r["index"]) for r in view.results[:3]] == best  # who lists it most is whom it is most like
-
-
-def test_words_that_are_none(site_data: Path) -> None:
-    index = Index.open(site_data / GPT2)
-    with pytest.raises(BadRequest, match="there are no words"):
-        stored_seeds_view(index, tokenizer_of(index), "", ["ff_value"], "dot", 5)
-    with pytest.raises(NotFound, match="kind 'ff_up'"):
-        stored_seeds_view(index, tokenizer_of(index), "dog", ["ff_up"], "dot", 5)

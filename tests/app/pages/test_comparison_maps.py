@@ -1,12 +1,12 @@
-"""Heat maps of two models' layers: which cell is how dark, how large maps are drawn, where panels of a figure stand."""
+"""Layers of two models: heat maps, panels of a figure, and how well an assignment follows the order of both."""
 
 import re
-from itertools import combinations
+from itertools import combinations, pairwise, permutations
 
 import pytest
 
 from lexiscope.app.html.numbers import HEAT_STEPS
-from lexiscope.app.pages.comparison.layers import KindView, verdict
+from lexiscope.app.pages.comparison.layers import KindView, LayerPair, in_order, in_order_by_chance, verdict
 from lexiscope.app.pages.comparison.maps import LARGEST_TABLE, LayerMap, figure, layer_maps
 
 
@@ -22,13 +22,6 @@ def kind_view(n_a: int, n_b: int, feature_space: bool = True) -> KindView:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("feature_space", [True, False])
-def test_maps_of_a_kind(feature_space: bool) -> None:
-    maps = layer_maps(kind_view(3, 4, feature_space))
-    assert [each.name for each in maps] == ["similarity", "best", "feature"][: 2 + feature_space]
-    assert maps[0].marked == {(0, 0), (1, 1), (2, 2)}
-
-
 def test_colours_go_from_the_smallest_to_the_largest() -> None:
     (similar, best, _) = layer_maps(kind_view(3, 4))
     cells = sorted(value for row in similar.values for value in row)
@@ -37,14 +30,6 @@ def test_colours_go_from_the_smallest_to_the_largest() -> None:
     assert darkness == sorted(darkness)
     assert (similar.text(0.0594), best.text(0.984)) == (".059", "98")
     assert LayerMap("similarity", [[0.5]], [], 0.5, 0.5).step(0.5) == 0  # one number is neither small nor large
-
-
-@pytest.mark.parametrize(("chance", "low"), [(None, 0.04), (0.045, 0.045), (0.01, 0.04), (0.9, 0.04)])
-def test_colours_begin_above_chance(chance: float | None, low: float) -> None:
-    similar = layer_maps({**kind_view(3, 4), "chance": chance})[0]
-    assert similar.low == pytest.approx(low)
-    assert similar.chance == chance
-    assert similar.step(0.0) == 0
 
 
 @pytest.mark.parametrize(("n_a", "n_b"), [(21, 20), (30, 24)])
@@ -72,3 +57,34 @@ def test_panels_of_a_figure_do_not_overlap(n_a: int, n_b: int) -> None:
     for one, other in combinations(made.panels, 2):
         assert abs(one.x - other.x) >= width or abs(one.y - other.y) >= height
     assert made.every * made.cell >= 10  # numbers at the axes do not run into each other
+
+
+@pytest.mark.parametrize("layers", [*permutations(range(5)), (0, 2, 5, 6, 8, 7), (9,), ()])
+def test_in_order_is_the_longest_rising_choice(layers: tuple[int, ...]) -> None:
+    pairs = [*enumerate(layers)]
+    rising = [
+        chosen
+        for size in range(len(pairs) + 1)
+        for chosen in combinations(pairs, size)
+        if all(first[1] < second[1] for first, second in pairwise(chosen))
+    ]
+    assert in_order(pairs[::-1]) == max(map(len, rising))
+
+
+@pytest.mark.parametrize(("assignment", "n_layers", "in_place"), [
+    ([(0, 0), (1, 2), (2, 4), (3, 6), (4, 8), (5, 11)], (6, 12), 6),
+    ([(0, 0), (2, 1), (4, 2), (6, 3), (8, 4), (11, 5)], (12, 6), 6),  # the other way round
+    ([(0, 0), (1, 2), (2, 5), (3, 6), (4, 8), (5, 7)], (6, 12), 5),
+    ([(0, 0), (1, 2), (2, 1)], (3, 3), 1),
+    ([(0, 7)], (1, 9), 1),
+    ([(0, 0)], (1, 1), 1),
+])  # fmt: skip
+def test_in_place_is_the_same_depth(assignment: list[LayerPair], n_layers: tuple[int, int], in_place: int) -> None:
+    found = verdict(assignment, *n_layers)
+    assert (found["layers"], found["in_place"]) == (len(assignment), in_place)
+
+
+@pytest.mark.parametrize("layers", range(1, 7))
+def test_in_order_by_chance(layers: int) -> None:
+    lengths = [in_order([*enumerate(order)]) for order in permutations(range(layers))]
+    assert in_order_by_chance(layers) == pytest.approx(sum(lengths) / len(lengths), abs=0.1)

@@ -1,6 +1,7 @@
-"""A model's page: its maps, and what is worth reading, from the right places of an index."""
+"""A model's page and the home page: maps, and what is worth reading, from the right places of an index."""
 
 import math
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -13,7 +14,9 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 from tests.support.lists import SHAPES, all_pairs, stored_arrays, token
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA
+from tests.support.site import GPT2, LLAMA, visit
+from tests.support.synthetic import GPT2 as SHAPE
+from tests.support.synthetic import make_manifest, write_index
 from tests.support.views import model_view, random_neuron
 
 
@@ -54,12 +57,6 @@ def test_maps(index: Index, lens: str, preset: str) -> None:
                 assert cell["first"] == (expected[0] if expected else None)
 
 
-def test_provenance(index: Index) -> None:
-    provenance, manifest = model_view(index).provenance, index.manifest
-    assert (provenance.build, provenance.weights_sha256) == (manifest.build, manifest.weights_sha256)
-    assert (provenance.k, provenance.pairs, provenance.source) == (manifest.k, manifest.pairs, manifest.source)
-
-
 def test_random_neurons_are_of_ready_layers(index: Index) -> None:
     found = {random_neuron(index) for _ in range(300)}
     assert {layer for layer, _ in found} == set(index.layers)
@@ -93,3 +90,39 @@ def test_an_unfinished_model_says_in_a_line_what_is_missing(client: TestClient) 
     assert "layer 0" not in page
     assert page.count("ot built yet") == 1
     assert "ot built yet" not in client.get(f"/{LLAMA}").text
+
+
+def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:
+    hub = make_manifest(SHAPE, "tiny").with_changes(source="owner/Tiny", revision="607a30d783df")
+    local = make_manifest(SHAPE, "mine").with_changes(source="/somewhere/mine", revision="")
+    write_index(tmp_path / "tiny", hub, (3,))
+    write_index(tmp_path / "mine", local, (3,))
+    with visit(tmp_path) as visitor:
+        assert [(card["model"], card["name"]) for card in visitor.get("/index.json").json()["models"]] == [
+            ("mine", ""), ("tiny", "owner/Tiny"),
+        ]  # fmt: skip
+        names = [small.text.strip() for small in parsed(visitor.get("/").text).all("small")]
+        assert names == ["owner/Tiny"]
+        assert "<small>owner/Tiny</small>" in visitor.get("/tiny").text
+        assert "<h1>mine</h1>" in visitor.get("/mine").text
+
+
+def test_where_to_start(client: TestClient) -> None:
+    """In the first model, by what its own page calls worth reading."""
+    start = client.get("/index.json").json()["start"]
+    view = client.get(f"/{GPT2}.json?lens=cosine").json()
+    assert (start["model"], start["lens"]) == (GPT2, "cosine")  # the lens that reads best
+    assert start["neuron"] == (view["agreeing"][0] if view["agreeing"] else None)
+    assert start["head"] in (view["heads"] or [None])
+    shown = parsed(client.get("/").text).links()
+    assert urls.link("model", GPT2, lens="cosine") in shown
+    sentence = urls.link("prompt", GPT2, text="The capital of France is", lens="cosine")
+    assert sentence in shown
+    assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/") and link != sentence)
+
+
+def test_no_sentence_to_run_where_no_worker_is(site_data: Path) -> None:
+    with visit(site_data, worker="off") as visitor:
+        links = parsed(visitor.get("/").text).links()
+    assert urls.link("model", GPT2, lens="cosine") in links
+    assert not [link for link in links if "/prompt" in link]

@@ -10,7 +10,6 @@ from safetensors.numpy import load_file
 from lexiscope.app.library.library import Library
 from lexiscope.app.pages.page import ModelSite, find_pages
 from lexiscope.app.pages.paper import PaperArguments, PaperAt, PaperView, PrintedList, paper
-from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.paper import lists
 from tests.support import planted
@@ -113,19 +112,6 @@ def test_every_printed_list_has_a_row(view: PaperView) -> None:
     addresses |= {f"ff/{result.layer}/{result.neuron}" for each in lists.lookups() for result in each.results}
     assert {row.address for row in view.printed} == addresses
     assert not view.entries
-
-
-def test_another_vocabulary(site_data: Path) -> None:
-    index = Index.open(site_data / "tiny-gpt2")
-    assert all(row.why_not for row in paper_view(index, "gpt2-medium").printed)
-    entries = paper_view(index, "gpt2-medium", chosen="vo/21/7").entries
-    assert entries[1].tokens[0] == {"id": None, "token": " Ramos"}
-    assert {entry.rank for entry in entries} == {None}
-
-
-def test_a_list_that_is_not_printed(paper_data: Path) -> None:
-    with pytest.raises(NotFound, match="printed no list 'vo/1/1' of gpt2-medium: there is vo/21/7"):
-        paper_view(Index.open(paper_data / planted.PLANTED), chosen="vo/1/1")
 
 
 def test_words_of_fine_tuned_vectors(paper_data: Path) -> None:

@@ -168,10 +168,11 @@ def test_many_places_are_looked_up_as_few_are(
     indexes: dict[str, Index], monkeypatch: pytest.MonkeyPatch, name: str, as_long_as: int
 ) -> None:
     """Layer by layer, row by row or whole arrays, instead of one by one."""
-    expected = [token_view(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
+    numbers = range(0, D_VOCAB, 7)
+    expected = [token_view(indexes[name], number, "cosine", "distinct") for number in numbers]
     monkeypatch.setattr(lookup_layers, "FEW", 0)
     monkeypatch.setattr(tensor_file, "AS_LONG_AS", as_long_as)
-    assert [token_view(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
+    assert [token_view(indexes[name], number, "cosine", "distinct") for number in numbers] == expected
 
 
 def test_a_pair_with_itself_is_there_once(tmp_path: Path) -> None:

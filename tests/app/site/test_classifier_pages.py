@@ -1,7 +1,5 @@
 """Pages of a classification head: its labels as words, of an encoder with the step before, and of a difference."""
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from tests.support.builds import quick_build
 from tests.support.classifiers import LABELS, make_classifier
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, LLAMA, visit
+from tests.support.tables import rows as csv_rows
 
 BERT = "tiny-bert"
 
@@ -44,7 +43,7 @@ def test_every_label_has_its_words(encoder: TestClient, folder: Path) -> None:
     for number, each in enumerate(content["vectors"]):
         assert [entry["id"] for entry in each["vector"]["top"]] == ids[number, 1, 0].tolist()
         assert [entry["id"] for entry in each["vector"]["bottom"]] == ids[number, 1, 1].tolist()
-    rows = list(csv.DictReader(io.StringIO(encoder.get(f"/{BERT}/classifier.csv?lens=cosine&k=5").text)))
+    rows = csv_rows(encoder, f"/{BERT}/classifier.csv?lens=cosine&k=5")
     assert len(rows) == len(LABELS) * 2 * 5
     assert {row["label"] for row in rows} == set(LABELS)
 

@@ -1,8 +1,6 @@
 """Two models in one space: the page, its data and its figure; matches on the pages of neurons, subheads and directions;
 what is damaged, removed or of other weights."""
 
-import csv
-import io
 import json
 import shutil
 from pathlib import Path
@@ -21,6 +19,7 @@ from lexiscope.precompute.shape import DIRECTION_KINDS
 from tests.support.comparisons import change_weights, quick_compare
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, copied, visit
+from tests.support.tables import rows as csv_rows
 
 VS = f"/{GPT2}/vs/{LLAMA}"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -114,7 +113,7 @@ def test_the_figure_is_an_svg_by_itself(client: TestClient, query: str, kinds: i
 
 
 def test_csv_has_every_cell_and_the_matches(client: TestClient, content: dict[str, Any]) -> None:
-    rows = list(csv.DictReader(io.StringIO(client.get(f"{VS}.csv").text)))
+    rows = csv_rows(client, f"{VS}.csv")
     cells = [row for row in rows if row["similarity"]]
     assert len(cells) == 10 * 3 * 2
     for row in cells:
@@ -175,20 +174,6 @@ def test_matches_of_a_parameter(
     page = client.get(f"{path}?lens={lens}")
     assert VS in parsed(page.text).links()
     assert page.text.count("The ten best of each in") == 1
-
-
-def test_pages_of_entry_list_comparisons(client: TestClient) -> None:
-    assert [(card["a"], card["b"]) for card in client.get("/index.json").json()["comparisons"]] == [(GPT2, LLAMA)]
-    for path in ("/", f"/{GPT2}", f"/{LLAMA}", f"/{LLAMA}/token/300"):
-        assert VS in parsed(client.get(path).text).links()
-
-
-def test_hubs_are_left_out_of_words(client: TestClient, site_data: Path) -> None:
-    best = {card["model"]: card["best_lens"] for card in client.get("/index.json").json()["models"]}
-    hubs = {model: Index.open(site_data / model).hubs(best[model]) for model in (GPT2, LLAMA)}
-    for pair in client.get(f"{VS}.json?hubs=hide").json()["strongest"]:
-        for side, model in (("a", GPT2), ("b", LLAMA)):
-            assert hubs[model].isdisjoint(token["id"] for token in pair[side]["top"] or ())
 
 
 # What changes while it is served
@@ -312,21 +297,6 @@ def test_data_of_a_kind_that_cannot_be_read(site_data: Path, tmp_path: Path, dam
         assert visitor.get(f"{VS}?kind=ff_key").status_code == 200
 
 
-def test_stitching_without_kinds_has_a_table(site_data: Path, tmp_path: Path) -> None:
-    """The kernel alone is enough to stitch."""
-    data = copied(site_data, tmp_path)
-    record = data / "vs" / GPT2 / LLAMA / "comparison.json"
-    content = json.loads(record.read_text())
-    content["files"] = {"kernel": content["files"]["kernel"]}
-    record.write_text(json.dumps(content))
-    with visit(data, worker="off", refresh=0.0) as visitor:
-        rows = list(csv.DictReader(io.StringIO(visitor.get(f"{VS}.csv").text)))
-        assert {row["texts"] for row in rows} >= {"lines.txt"}
-        (record.parent / "stitching.json").unlink()
-        answer = visitor.get(f"{VS}.csv")
-        assert (answer.status_code, "goes on with it" in answer.text) == (404, True)
-
-
 def test_a_finished_kind_is_seen(site_data: Path, tmp_path: Path) -> None:
     data = copied(site_data, tmp_path)
     shutil.rmtree(data / "vs")
@@ -341,28 +311,3 @@ def test_a_finished_kind_is_seen(site_data: Path, tmp_path: Path) -> None:
         neuron = visitor.get(f"/{GPT2}/ff/1/3")
         assert neuron.headers["etag"] != tag
         assert "In other models" in neuron.text
-
-
-@pytest.mark.parametrize("damage", ["cut", "removed"])
-def test_damage_is_seen_after_the_page_was(site_data: Path, tmp_path: Path, damage: str) -> None:
-    data = copied(site_data, tmp_path)
-    file = data / "vs" / GPT2 / LLAMA / "ff_key.safetensors"
-    with visit(data, worker="off", refresh=0.0) as visitor:
-        before = visitor.get(f"{VS}.json")
-        assert before.json()["missing"] == {}
-        file.unlink() if damage == "removed" else file.write_bytes(file.read_bytes()[:-9])
-        after = visitor.get(f"{VS}.json", headers={"if-none-match": before.headers["etag"]})
-        assert after.status_code == 200
-        assert [*after.json()["missing"]] == ["ff_key"]
-        assert "none to be read" in visitor.get(f"/{GPT2}/ff/1/3").text
-
-
-def test_a_record_that_is_no_file_is_listed(site_data: Path, tmp_path: Path) -> None:
-    data = copied(site_data, tmp_path)
-    record = data / "vs" / GPT2 / LLAMA / "comparison.json"
-    record.unlink()
-    record.mkdir()
-    with visit(data, worker="off") as visitor:
-        (card,) = visitor.get("/index.json").json()["comparisons"]
-        assert "comparison.json" in card["fault"]
-        assert visitor.get(VS).status_code == 503

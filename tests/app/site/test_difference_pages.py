@@ -1,20 +1,18 @@
 """Pages of a difference, in all formats: each says of what from what, and leads to the two models that can run."""
 
-import csv
-import io
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 import pytest
 from starlette.testclient import TestClient
 
+from lexiscope.app.urls import format_address
 from lexiscope.precompute.index.manifest import Manifest
-from tests.support.differences import build_difference
 from tests.support.pages import parsed
-from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES, answer_when_loaded, visit
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES, visit
+from tests.support.tables import rows as csv_rows
 
 STORED = {
     "model": f"/{DIFFERENCE}",
@@ -30,11 +28,6 @@ STORED = {
 NO_RUN = f"a difference of two models, tiny-tuned − {LLAMA}. It cannot run"
 
 
-def data_of(address: str, format: str) -> str:
-    path, _, query = address.partition("?")
-    return f"{path}.{format}" + (f"?{query}" if query else "")
-
-
 @pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("difference")])
 def test_every_page_says_of_what_from_what(client: TestClient, name: str) -> None:
     page = client.get(PAGES[name]).text
@@ -46,30 +39,24 @@ def test_every_page_says_of_what_from_what(client: TestClient, name: str) -> Non
     assert client.get(link).status_code in (200, 503), link  # 503 while a worker loads
 
 
-def test_pages_of_models_say_nothing_of_it(client: TestClient) -> None:
-    for name, address in PAGES.items():
-        if name not in ("help", "docs") and DIFFERENCE not in address:
-            assert 'class="difference"' not in client.get(address).text, name
-
-
 @pytest.mark.parametrize("name", STORED)
 def test_data_carry_it(client: TestClient, name: str) -> None:
-    content = client.get(data_of(STORED[name], "json")).json()
+    content = client.get(format_address(STORED[name], "json")).json()
     assert (content["minus"]["tuned"], content["minus"]["model"]) == ("tiny-tuned", LLAMA)
     assert set(content["minus"]) == {"tuned", "model", "source", "revision", "weights_sha256"}
-    rows = list(csv.DictReader(io.StringIO(client.get(data_of(STORED[name], "csv")).text)))
+    rows = csv_rows(client, format_address(STORED[name], "csv"))
     assert rows
     assert {row["minus"] for row in rows} == {LLAMA}
     for format in ("md", "tex"):
-        assert LLAMA in client.get(data_of(STORED[name], format)).text.rpartition("weights")[2], format
-    of_model = client.get(data_of(STORED[name].replace(DIFFERENCE, LLAMA).replace("sort=change", ""), "json"))
+        assert LLAMA in client.get(format_address(STORED[name], format)).text.rpartition("weights")[2], format
+    of_model = client.get(format_address(STORED[name].replace(DIFFERENCE, LLAMA).replace("sort=change", ""), "json"))
     assert "minus" not in of_model.json()
     assert '"change"' not in of_model.text
 
 
 @pytest.mark.parametrize("name", ["layer", "neuron", "head", "pairs", "subhead", "model"])
 def test_csv_has_changes(client: TestClient, name: str) -> None:
-    rows = list(csv.DictReader(io.StringIO(client.get(data_of(STORED[name], "csv")).text)))
+    rows = csv_rows(client, format_address(STORED[name], "csv"))
     changes = [float(row["change"]) for row in rows if row["change"]]
     assert max(changes) > 0
 
@@ -137,7 +124,7 @@ def test_how_far_the_embedding_itself_moved(
         assert said in page
         assert ("itself" in page.partition("Layers and heads")[2]) == bool(change)
         assert visitor.get(f"/{DIFFERENCE}.json").json().get("embedding_change") == change
-        rows = list(csv.DictReader(io.StringIO(visitor.get(f"/{DIFFERENCE}.csv").text)))
+        rows = csv_rows(visitor, f"/{DIFFERENCE}.csv")
         told = {row["matrix"]: float(row["change"]) for row in rows if row["matrix"].startswith("W_")}
         assert told == (change or {})
 
@@ -151,7 +138,7 @@ def test_a_prompt_leads_to_the_two_models(client: TestClient) -> None:
     assert dict(parse_qsl(link.partition("?")[2])) == {"text": "the dog", "panel": "neurons", "layer": "1"}
     assert "no index of it here" in page.text  # of the tuned one
     for format in ("json", "csv"):
-        refused = client.get(data_of(address, format))
+        refused = client.get(format_address(address, format))
         assert (refused.status_code, NO_RUN in refused.json()["error"]["detail"]) == (404, True)
 
 
@@ -205,34 +192,10 @@ def test_home_starts_with_a_model(client: TestClient) -> None:
     assert cards == {GPT2: ("", ""), LLAMA: ("", ""), DIFFERENCE: ("tiny-tuned", LLAMA)}
 
 
-@pytest.fixture(scope="module")
-def without_pairs(site_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A difference of which only some kinds are stored, and no pairs."""
-    folder, sources = tmp_path_factory.mktemp("partial"), site_data.parent / "sources"
-    tuned, base = sources / "tiny-tuned", sources / LLAMA
-    build_difference(tuned, base, folder, name=DIFFERENCE, k=10, pairs=0, kinds=("ff_key", "w_q"), lenses=("cosine",))
-    with visit(folder, worker="off") as visitor:
-        yield visitor
-
-
-@pytest.mark.parametrize(
-    "path", ["", "/layer/1?sort=change", "/layer/0", "/ff/1/5", "/ff/1/0", "/head/1/2", "/token/300"]
-)
-def test_pages_of_what_is_stored(without_pairs: TestClient, path: str) -> None:
-    page = without_pairs.get(f"/{DIFFERENCE}{path}")
-    assert page.status_code == 200
-    content = without_pairs.get(data_of(f"/{DIFFERENCE}{path}", "json")).json()
-    if not path:
-        assert all(cell["change"] is not None for row in content["rows"] for cell in row["vo"])
-        assert "in per cent" in page.text
-    if "head" in path:
-        assert content["change"]["vo"]["change"] > 0
-
-
 @pytest.mark.slow
 def test_live_pages_of_a_difference(live: TestClient) -> None:
     """A worker of its own; what it computes is tested in tests/precompute/live/test_difference.py."""
-    content = answer_when_loaded(live, f"/{DIFFERENCE}/seeds.json?words=dog,lion&kind=ff_key&k=5").json()
+    content = live.get(f"/{DIFFERENCE}/seeds.json?words=dog,lion&kind=ff_key&k=5").json()
     assert content["minus"]["model"] == LLAMA
     assert [result["layer"] for result in content["results"]] == [1] * 5  # layer 0 did not change
     heads = live.get(f"/{DIFFERENCE}/heads.json?words=dog&layers=1").json()

@@ -15,6 +15,7 @@ from lexiscope.precompute.index.manifest import Manifest
 from tests.support.labs import HOSTILE_TEXTS, plausible_lab
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, copied, visit
+from tests.support.tables import rows as csv_rows
 
 LAB_OF_LLAMA = f"/{LLAMA}/lab"
 COVERING = ("FF keys", "FF values", "w_v", "w_o")
@@ -89,7 +90,7 @@ def test_numbers_stand_beside_the_charts(site_data: Path, tmp_path: Path) -> Non
 
 
 def test_csv_has_a_row_for_each_layer_and_each_k(client: TestClient, record: LabRecord) -> None:
-    rows = list(csv.DictReader(io.StringIO(client.get(f"{LAB_OF_LLAMA}.csv").text)))
+    rows = csv_rows(client, f"{LAB_OF_LLAMA}.csv")
     assert record.similarity
     assert record.similarity.vo
     vo = [row for row in rows if (row["figure"], row["lens"], row["kind"]) == ("similarity", "dot", "vo")]
@@ -99,11 +100,6 @@ def test_csv_has_a_row_for_each_layer_and_each_k(client: TestClient, record: Lab
     hidden = [row for row in rows if (row["figure"], row["kind"]) == ("inverse", "hidden")]
     assert [int(row["k"]) for row in hidden] == [*record.inverse.hidden.k]
     assert {row["model"] for row in rows} == {LLAMA}
-
-
-def test_markdown_and_latex(client: TestClient) -> None:
-    assert "**keep-k cosine of 300 normal samples**" in client.get(f"{LAB_OF_LLAMA}.md").text
-    assert "keep-k cosine" in client.get(f"{LAB_OF_LLAMA}.tex").text
 
 
 @pytest.mark.parametrize(("query", "charts"), [("", 15), ("?figure=similarity", 4), ("?figure=coverage", 8)])
@@ -169,21 +165,3 @@ def test_a_visitor_who_has_it_gets_304_until_something_else_is_measured(site_dat
         again = visitor.get(LAB_OF_LLAMA, headers=asked)
         assert again.status_code == 200
         assert "--only coverage" in again.text
-
-
-@pytest.mark.parametrize(("path", "status", "said"), [
-    (f"{LAB_OF_LLAMA}.json?figure=all", 422, "figure"),
-    (f"{LAB_OF_LLAMA}.json?figures=inverse", 422, "did you mean figure?"),
-    ("/nothing/lab.json", 404, "no index"), (f"{LAB_OF_LLAMA}.png", 404, ""),
-])  # fmt: skip
-def test_what_no_lab_is(client: TestClient, path: str, status: int, said: str) -> None:
-    answer = client.get(path, headers={"accept": "application/json"})
-    assert answer.status_code == status
-    assert said in answer.json()["error"]["detail"]
-
-
-def test_links_lead_there(client: TestClient) -> None:
-    assert LAB_OF_LLAMA in parsed(client.get(f"/{LLAMA}").text).links()
-    assert "#lab-page" in parsed(client.get("/-/help").text).links()
-    pasted = client.get(f"/{LLAMA}/search", params={"q": f"http://testserver{LAB_OF_LLAMA}?figure=inverse"})
-    assert pasted.headers["location"] == f"{LAB_OF_LLAMA}?figure=inverse"

@@ -1,7 +1,5 @@
 """What people said of parameters, on the pages of a model."""
 
-import csv
-import io
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from starlette.testclient import TestClient
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, copied, visit
 from tests.support.site_labels import HOSTILE, write_labels
+from tests.support.tables import rows as csv_rows
 
 
 def test_all_labels_of_a_model(client: TestClient) -> None:
@@ -31,14 +30,9 @@ def test_hostile_text_is_text(client: TestClient) -> None:
     assert "<img src=x" not in answer.text
     page = parsed(answer.text)
     assert HOSTILE in [element.text.strip() for element in page.all("bdi")]
-    rows = [*csv.DictReader(io.StringIO(client.get(f"/{LLAMA}/labels.csv").text))]
+    rows = csv_rows(client, f"/{LLAMA}/labels.csv")
     assert HOSTILE in [row["title"] for row in rows]
     assert "<script>" not in client.get(f"/{LLAMA}/labels.md").text.replace("\\<", "")
-
-
-def test_a_model_without_labels(client: TestClient) -> None:
-    assert client.get(f"/{GPT2}/labels.json").json()["labels"][0]["title"] == "A model for tests"
-    assert client.get("/no-such-model/labels").status_code == 404
 
 
 def test_bad_files_are_named_and_the_rest_serves(site_data: Path, tmp_path: Path) -> None:
@@ -102,14 +96,6 @@ def test_a_parameter_shows_the_first_of_very_many(site_data: Path, tmp_path: Pat
     with visit(data) as visitor:
         assert len(visitor.get(f"/{LLAMA}/ff/1/3.json").json()["labels"]) == 20
         assert "the first 20" in visitor.get(f"/{LLAMA}/ff/1/3").text
-
-
-def test_sources_and_lists(client: TestClient) -> None:
-    (label,) = client.get(f"/{LLAMA}/ff/1/3.json").json()["labels"]
-    assert [of["kind"] for of in label["in_ours"]] == ["ff_key", "ff_up", "ff_value"]
-    page = parsed(client.get(f"/{LLAMA}/ff/1/3").text)
-    (source,) = page.all("a", href="https://example.org/notes?a=1&b=2")
-    assert "nofollow" in source.attributes["rel"]
 
 
 @pytest.mark.parametrize(("path", "title"), [

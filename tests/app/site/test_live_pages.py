@@ -1,10 +1,11 @@
-"""Live pages over HTTP, with a real worker on a small model: every format, links, addresses, and what is refused."""
+"""Live pages over HTTP, with real workers on small models: every format, links, addresses, other readings beside stored
+lists, and what is refused."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import orjson
 import pytest
 from starlette.testclient import TestClient
 
@@ -12,6 +13,7 @@ from lexiscope.app.site.security import HEADERS
 from lexiscope.app.urls import DATA_FORMATS, content_type, format_address, unpack
 from tests.support.pages import parsed
 from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, visit
+from tests.support.tables import rows
 
 
 @pytest.mark.parametrize(("path", "format"), [
@@ -92,25 +94,6 @@ def test_a_text_by_post_gets_an_address_that_opens_cold(live: TestClient) -> Non
 def test_a_post_that_cannot_have_an_address(live: TestClient, fields: dict[str, str], status: int, said: str) -> None:
     answer = _post(live, **fields)
     assert (answer.status_code, said in answer.text) == (status, True), answer.text[-600:]
-
-
-def test_who_leaves_while_sending_a_form_is_no_fault(live: TestClient) -> None:
-    arriving = iter([{"type": "http.request", "body": b"text=ab", "more_body": True}, {"type": "http.disconnect"}])
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return next(arriving)
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    path = f"/{GPT2}/prompt"
-    scope = {
-        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "headers": [(b"host", b"x")], "scheme": "http", "root_path": "", "http_version": "1.1",
-    }  # fmt: skip
-    asyncio.run(live.app(scope, receive, send))  # type: ignore[arg-type]
-    assert sent[0]["status"] == 499
 
 
 def test_changes_in_a_form_are_bounded(live: TestClient) -> None:
@@ -228,8 +211,68 @@ def test_a_pair_in_the_search_box_goes_to_pairs_to_heads(live: TestClient, site_
         assert "LEXISCOPE_WORKER" in visitor.get(relation).text
 
 
-@pytest.mark.parametrize("q", ["dog lion", "zebra lion"])
-def test_a_pair_that_is_not_stored_is_offered(live: TestClient, q: str) -> None:
-    page = live.get(f"/{GPT2}/search", params={"q": q}).text
-    assert "No stored pair" not in page
-    assert "Pairs to heads" in page
+@pytest.mark.parametrize(("path", "names", "lens", "reading"), [
+    ("ff/1/5", ["key", "value"], "dot", "norm"), ("head/2/1/sub/3", ["q", "k", "v", "o"], "cosine", "mlp"),
+])  # fmt: skip
+def test_other_readings_beside_the_stored_list(
+    live: TestClient, path: str, names: list[str], lens: str, reading: str
+) -> None:
+    stored = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}").json()
+    assert "reading" not in stored
+    view = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}&reading={reading}").json()
+    again = view.pop("reading")
+    assert view == stored
+    assert (again["name"], list(again["vectors"])) == (reading, names)
+    for name, read in again["vectors"].items():
+        assert (len(read["top"]), len(read["bottom"])) == (10, 10)
+        before, now = ({token["id"] for token in lists[name]["top"]} for lists in (stored, again["vectors"]))
+        assert read["overlap"] == pytest.approx(len(before & now) / len(before | now))
+    page = parsed(live.get(f"/{GPT2}/{path}?reading={reading}").text)
+    assert f"/{GPT2}/{path}#readings" in page.links()
+    assert sum("overlap with the stored top" in element.text for element in page.elements) == len(names)
+
+
+@pytest.mark.parametrize(("matrix", "query", "reading"), [
+    ("vo", "k=20", "norm"), ("qk", "preset=words&k=20", "mlp"), ("vo", "lens=cosine&k=20", "mlp"),
+])  # fmt: skip
+def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, reading: str) -> None:
+    path = f"/{GPT2}/head/2/1/{matrix}"
+    stored = live.get(f"{path}.json?{query}").json()
+    assert "reading" not in stored
+    view = live.get(f"{path}.json?{query}&reading={reading}").json()
+    again = view.pop("reading")
+    assert view == stored
+    assert (again["name"], len(again["top"]), len(again["bottom"])) == (reading, 20, 20)
+    before, now = ({(p["from"]["id"], p["to"]["id"]) for p in lists["top"]} for lists in (stored, again))
+    assert again["overlap"] == pytest.approx(len(before & now) / len(before | now))
+    page = parsed(live.get(f"{path}?{query}&reading={reading}").text)
+    assert len([e for e in page.elements if e.tag == "tr" and e.attributes.get("class") == "m"]) >= len(before & now)
+    events = live.get(f"{path}.events?{query}&reading={reading}").text.strip().split("\n\n")
+    assert {event.partition("\n")[0] for event in events[:-1]} <= {"event: progress"}
+    last = events[-1].partition("\n")
+    assert last[0] == "event: page"
+    made = orjson.loads(last[2].removeprefix("data: "))
+    assert ("read again" in made["html"], made["canonical"].endswith(f"reading={reading}")) == (True, True)
+
+
+@pytest.mark.parametrize("path", ["ff/1/5", "head/2/1/sub/3", "head/2/1/vo"])
+def test_tables_of_another_reading_hold_it_beside_the_stored_lists(live: TestClient, path: str) -> None:
+    """A copy cites an address with the reading: it must have the reading's numbers, and say which are which."""
+    address, query = f"/{GPT2}/{path}", "k=5&reading=norm"
+    view = live.get(f"{address}.json?{query}").json()
+    stored, found = rows(live, f"{address}.csv?k=5"), rows(live, f"{address}.csv?{query}")
+    assert [{k: v for k, v in row.items() if k != "reading"} for row in found if row["reading"] == "stored"] == stored
+    read = view["reading"]
+    lists = read["vectors"].values() if "vectors" in read else [read]
+    scores = [entry["score"] for each in lists for end in ("top", "bottom") for entry in each[end]]
+    assert [float(row["score"]) for row in found if row["reading"] == "norm"] == pytest.approx(scores)
+    for format in ("md", "tex"):
+        text = live.get(f"{address}.{format}?{query}").text
+        assert text.count("reading norm") == (len(read["vectors"]) if "vectors" in read else 2)
+        assert f"{scores[0]:.3f}" in text
+
+
+def test_events_of_a_head_need_a_reading(live: TestClient) -> None:
+    answer = live.get(f"/{GPT2}/head/2/1/vo.events")
+    assert (answer.status_code, "give a reading, such as reading=norm" in answer.text) == (422, True)
+    assert live.get(f"/{GPT2}/head/2/9/vo.events?reading=norm").status_code == 404

@@ -1,7 +1,5 @@
 """The page of the paper's lists: in all formats, of models with and without lists."""
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from starlette.testclient import TestClient
 
 from tests.support import planted
 from tests.support.site import DIFFERENCE, GPT2, visit
+from tests.support.tables import rows as csv_rows
 
 pytestmark = pytest.mark.slow
 PAGE = f"/{planted.PLANTED}/paper"
@@ -49,22 +48,17 @@ def test_one_list_entry_by_entry(paper: TestClient, chosen: str) -> None:
     assert ("not built" in answer.text) is (chosen == "vo/21/7")
 
 
-def test_hidden_hubs_take_no_printed_entry(paper: TestClient) -> None:
-    hidden, shown = (paper.get(f"{PAGE}.json?list=vo/16/2{hubs}").json() for hubs in ("&hubs=hide", ""))
-    assert hidden["entries"] == shown["entries"]
-
-
 def test_a_list_that_is_not_printed(paper: TestClient) -> None:
     assert paper.get(PAGE, params={"list": "vo/1/1"}).status_code == 404
 
 
 def test_csv_and_markdown(paper: TestClient) -> None:
     data = paper.get(f"{PAGE}.json").json()
-    rows = [*csv.DictReader(io.StringIO(paper.get(f"{PAGE}.csv").text))]
+    rows = csv_rows(paper, f"{PAGE}.csv")
     assert [(row["what"], row["address"], row["found"]) for row in rows] == [
         ("list", row["address"], "" if row["found"] is None else str(row["found"])) for row in data["printed"]
     ]
-    entries = [*csv.DictReader(io.StringIO(paper.get(f"{PAGE}.csv?list=vo/16/2").text))][1:]
+    entries = csv_rows(paper, f"{PAGE}.csv?list=vo/16/2")[1:]
     first = entries[0]
     assert (first["what"], first["first_token"], first["second_token"]) == ("entry", " Australians", "Austral")
     assert first["rank"] == "1"
@@ -89,17 +83,7 @@ def test_gpt2_itself_leads_to_its_differences(paper: TestClient) -> None:
     assert f'href="/{planted.TUNED}/paper">{planted.TUNED}</a>' in page
 
 
-def test_hostile_tokens_are_text(paper: TestClient) -> None:
-    for path in (f"{PAGE}?list=ff/16/41", PAGE):
-        assert "<script" not in paper.get(path).text.replace('<script src="/static/', "")
-
-
 def test_fine_tuned_vectors_lead_to_the_best_one(paper: TestClient) -> None:
     page = paper.get(f"/{planted.TUNED}/paper").text
     assert f'href="/{planted.TUNED}/ff/11/{planted.CHANGED}"' in page
     assert "by chance" in page
-
-
-def test_the_model_page_leads_there_where_lists_are_printed(paper: TestClient) -> None:
-    assert f'href="{PAGE}">see them beside ours' in paper.get(f"/{planted.PLANTED}").text
-    assert "see them beside ours" not in paper.get(f"/{planted.RANDOM}").text

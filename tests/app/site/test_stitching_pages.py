@@ -19,7 +19,7 @@ from lexiscope.precompute.index.stitching import STITCHING, dump_runs, read_runs
 from tests.support.comparisons import HOSTILE_FILE, change_weights, quick_compare, stitching_run
 from tests.support.models import load
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA, answer_when_loaded, copied, visit
+from tests.support.site import AWAY, GPT2, LLAMA, copied, visit
 from tests.support.tokenizers import gpt2
 
 VS = f"/{GPT2}/vs/{LLAMA}"
@@ -59,11 +59,6 @@ def test_csv_has_a_row_for_each_layer(client: TestClient) -> None:
     assert f"'{HOSTILE_FILE}" in client.get(f"{VS}.csv").text.replace('""', '"')
 
 
-def test_markdown_and_latex_have_them_too(client: TestClient) -> None:
-    assert "lines.txt" in client.get(f"{VS}.md").text
-    assert "lines.txt" in client.get(f"{VS}.tex").text
-
-
 @pytest.mark.parametrize(("content", "said"), [
     (None, f"lexiscope stitch {GPT2} {LLAMA} --texts FILE"), (b"[{", "stitching.json is damaged"),
     ("other weights", f"lexiscope stitch {GPT2} {LLAMA} --texts FILE"),
@@ -82,20 +77,12 @@ def test_without_runs(site_data: Path, tmp_path: Path, content: bytes | str | No
         assert visitor.get(f"{VS}.json").json()["stitching"] == []
 
 
-@pytest.fixture(scope="module")
-def both(live: TestClient) -> TestClient:
-    """The site, when the workers of both models answer."""
-    answer = answer_when_loaded(live, f"{VS}.json?text={TEXT}")
-    assert answer.status_code == 200, answer.text
-    return live
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("layer", [None, 0, 1])
-def test_a_sentence_is_what_transformers_makes_of_it(both: TestClient, site_data: Path, layer: int | None) -> None:
+def test_a_sentence_is_what_transformers_makes_of_it(live: TestClient, site_data: Path, layer: int | None) -> None:
     """Its states times the kernel, through the other model's norm and unembedding."""
     asked = {"text": TEXT} | ({} if layer is None else {"layer": str(layer)})
-    found: dict[str, Any] = both.get(f"{VS}.json", params=asked).json()["sentence"]
+    found: dict[str, Any] = live.get(f"{VS}.json", params=asked).json()["sentence"]
     ids = gpt2().tokenizer.encode(TEXT).ids
     assert [position["token"]["id"] for position in found["positions"]] == ids
     assert (found["text"], found["layer"]) == (TEXT, 2 if layer is None else layer)
@@ -116,15 +103,15 @@ def test_a_sentence_is_what_transformers_makes_of_it(both: TestClient, site_data
 
 
 @pytest.mark.slow
-def test_the_sentence_on_the_page(both: TestClient) -> None:
+def test_the_sentence_on_the_page(live: TestClient) -> None:
     hostile = '<script>alert("dog")</script>'
-    page = " ".join(both.get(VS, params={"text": hostile, "layer": "1"}).text.split())
+    page = " ".join(live.get(VS, params={"text": hostile, "layer": "1"}).text.split())
     assert hostile not in page
     assert "<script>alert" not in page
     assert "one earlier</a>" in page
     assert "one later</a>" in page
     assert "<option selected>1</option>" in page
-    answer = both.get(f"{VS}.csv", params={"text": TEXT})
+    answer = live.get(f"{VS}.csv", params={"text": TEXT})
     rows = [row for row in csv.DictReader(io.StringIO(answer.text)) if row["token"]]
     assert [row["token"] for row in rows] == ["the", " dog", " and", " the", " lion"]
     assert all(row["reads_b_1"] and row["reads_a_5_id"] for row in rows)
@@ -137,44 +124,23 @@ def test_the_sentence_on_the_page(both: TestClient) -> None:
     ({"text": "a\0b"}, 400, ""), ({"text": "dog " * 70}, 413, "tokens: up to 64 are read"),
     ({"text": "dog", "layr": "1"}, 422, "did you mean layer?"),
 ])  # fmt: skip
-def test_what_no_sentence_is(both: TestClient, asked: dict[str, str], status: int, said: str) -> None:
-    answer = both.get(f"{VS}.json", params=asked)
+def test_what_no_sentence_is(live: TestClient, asked: dict[str, str], status: int, said: str) -> None:
+    answer = live.get(f"{VS}.json", params=asked)
     assert answer.status_code == status
     assert said in answer.json()["error"]["detail"]
 
 
 @pytest.mark.slow
-def test_a_text_that_is_too_large_to_hand_over(site_data: Path) -> None:
-    with visit(site_data, body_limit=1024) as visitor:
-        answer = answer_when_loaded(visitor, f"{VS}.json?text={'the dog ' * 9}")
+def test_a_text_that_is_too_large_to_hand_over(site_data: Path, workers: str) -> None:
+    with visit(site_data, worker_url=workers, body_limit=1024) as visitor:
+        answer = visitor.get(f"{VS}.json?text={'the dog ' * 9}")
         assert answer.status_code == 413
         assert "can be handed from model to model (the setting body_limit)" in answer.json()["error"]["detail"]
 
 
-def test_without_workers_there_is_no_form(site_data: Path) -> None:
-    with visit(site_data, worker="off") as visitor:
-        page = visitor.get(VS)
-        assert page.status_code == 200
-        assert 'name="text"' not in page.text
-        answer = visitor.get(f"{VS}.json", params={"text": TEXT})
-        assert answer.status_code == 404
-        assert "live pages are off" in answer.json()["error"]["detail"]
-
-
-def test_a_worker_that_is_away(site_data: Path) -> None:
-    with visit(site_data, worker_url=f"{GPT2}=http://127.0.0.1:9,{LLAMA}=http://127.0.0.1:9") as visitor:
-        assert 'name="text"' in visitor.get(VS).text
-        answer = visitor.get(f"{VS}.json", params={"text": TEXT})
-        assert answer.status_code == 503
-        assert "retry-after" in answer.headers
-
-
-AWAY = {"worker_url": f"{GPT2}=http://127.0.0.1:9,{LLAMA}=http://127.0.0.1:9"}
-
-
 @pytest.mark.parametrize(("settings", "asked", "status", "said", "again"), [
-    (AWAY, {"layer": "1"}, 503, "cannot be reached", True),
-    (AWAY, {"layer": "3"}, 404, "layer 3 does not exist in tiny-gpt2: 0 to 2 do", False),
+    ({"worker_url": AWAY}, {"layer": "1"}, 503, "cannot be reached", True),
+    ({"worker_url": AWAY}, {"layer": "3"}, 404, "layer 3 does not exist in tiny-gpt2: 0 to 2 do", False),
     ({"worker": "off"}, {}, 404, "live pages are off", False),
 ])  # fmt: skip
 def test_trouble_with_a_sentence_leaves_the_page(
@@ -198,18 +164,7 @@ def test_trouble_with_a_sentence_leaves_the_page(
         assert (data.status_code, said in data.json()["error"]["detail"]) == (status, True)
 
 
-def test_a_kernel_that_is_gone(site_data: Path, tmp_path: Path) -> None:
-    data = copied(site_data, tmp_path)
-    (data / "vs" / GPT2 / LLAMA / "kernel.safetensors").unlink()
-    with visit(data, worker="off") as visitor:
-        answer = visitor.get(VS, params={"text": TEXT})
-        assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
-        assert f"vs/{GPT2}/{LLAMA}/kernel.safetensors" in answer.text.partition('id="sentence"')[2]
-        assert str(data) not in answer.text
-        assert visitor.get(VS).status_code == 200
-
-
-def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path) -> None:
+def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path, workers: str) -> None:
     """The kernel of a comparison fits only the weights that were compared."""
     data = copied(site_data, tmp_path)
     ours, theirs = (Path(Manifest.load(data / name).source) for name in (GPT2, LLAMA))
@@ -219,7 +174,7 @@ def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path)
         tensors["transformer.wte.weight"] *= 2
 
     quick_compare(change_weights(changed, double_embedding), theirs, data, force=True, kinds=())
-    with visit(data) as visitor:
+    with visit(data, worker_url=workers) as visitor:
         assert 'name="text"' not in visitor.get(VS).text
         answer = visitor.get(f"{VS}.json", params={"text": TEXT})
         assert answer.status_code == 422

@@ -40,21 +40,6 @@ def test_turns(arriving: list[str], served: list[str]) -> None:
     assert [f"{visitor}{cost:g}" for visitor, cost in found] == served
 
 
-def test_equal_jobs_of_several_visitors_have_the_turn_of_whoever_is_first() -> None:
-    async def turns() -> list[list[str]]:
-        line = Turns()
-        for visitors in (["a"], ["a"], ["a", "b"]):
-            line.add(Job(ASK, object(), 1, visitors))
-        served = []
-        while line:
-            job = next(line.in_turn())
-            line.start([job])
-            served.append(job.visitors)
-        return served
-
-    assert asyncio.run(turns()) == [["a"], ["a", "b"], ["a"]]
-
-
 @pytest.mark.parametrize("same_visitor", [True, False])
 def test_a_dear_one_is_not_passed_for_ever(same_visitor: bool) -> None:
     """Cheap ones keep coming, of the same visitor or each of another: they have as much of the time, no more."""

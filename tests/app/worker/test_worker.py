@@ -1,7 +1,6 @@
 """Fair between visitors: two lanes, equal asks computed once, so many requests of one visitor, nothing too dear."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from lexiscope.app.settings import Settings
 from lexiscope.app.worker.worker import Worker
 from lexiscope.precompute.live.wire.asks import (
-    ASKS,
     PairsReadingAsk,
     PromptAsk,
     ReadingAsk,
@@ -21,7 +19,6 @@ from lexiscope.precompute.live.wire.asks import (
     StatesReadingAsk,
     ThroughHeadsAsk,
 )
-from lexiscope.precompute.live.wire.errors import LiveDown, LiveFull, TimedOut, TooLarge
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from tests.support.site import GPT2
@@ -133,45 +130,6 @@ async def test_who_leaves_takes_nothing_from_others(engine: HeldEngine) -> None:
     assert engine.given_up == [[PROMPT.text]]
 
 
-async def test_everybody_has_their_own_time(engine: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever joins later waits for as long as anybody else."""
-    loop, passed = asyncio.get_running_loop(), [0.0]  # seconds that pass in a moment, by the event loop's clock
-    now = loop.time
-    monkeypatch.setattr(loop, "time", lambda: now() + sum(passed))
-    engine.hold.set()
-    async with working(engine, request_seconds=2000) as worker:
-        first = asyncio.create_task(ask(worker, PROMPT, "a"))
-        await until(lambda: engine.batches)
-        passed.append(1000)
-        async with worker.queued(PROMPT, "b") as joined:
-            second = asyncio.create_task(worker.answer(joined))
-            await asyncio.sleep(0)  # its time begins
-            passed.append(1000)
-            with pytest.raises(TimedOut):
-                await first
-            assert not engine.given_up
-            engine.hold.clear()
-            assert await second
-
-
-async def test_so_many_of_one_visitor(engine: HeldEngine) -> None:
-    """Equal asks count, too. Others are not refused; nor is the visitor, when one of theirs has its answer."""
-    engine.hold.set()
-    async with working(engine, visitor_queue=3) as worker:
-        flood = [asyncio.create_task(ask(worker, what, "a")) for what in (other(1), other(2), other(2))]
-        await until(lambda: worker.health().queue == 1)
-        for what in (other(3), other(1), SEEDS):
-            with pytest.raises(LiveFull, match=r"3 of your requests wait .* \(the setting visitor_queue\)") as caught:
-                await ask(worker, what, "a")
-            assert 1 <= (caught.value.retry_after or 0) <= 60
-        assert await ask(worker, SEEDS, "b")
-        flood.pop().cancel()
-        await asyncio.sleep(0)
-        assert await ask(worker, SEEDS, "a")
-        engine.hold.clear()
-        await asyncio.gather(*flood)
-
-
 async def test_visitors_take_turns(engine: HeldEngine) -> None:
     """Whoever comes after a flood is not behind all of it."""
     engine.hold.set()
@@ -183,63 +141,3 @@ async def test_visitors_take_turns(engine: HeldEngine) -> None:
         engine.hold.clear()
         await asyncio.gather(*flood, late)
     assert ["dog 9"] in engine.batches[1:3]
-
-
-async def test_what_is_too_dear_is_refused_with_its_numbers(engine: HeldEngine) -> None:
-    long = PROMPT.model_copy(update={"text": "dog " * 40, "panel": ("evolution", "coverage")})
-    seconds = engine.cost(long, engine.token_count(long.text)) / engine.speed
-    async with working(engine, ask_seconds=seconds / 2) as worker:
-        with pytest.raises(TooLarge) as caught:
-            await ask(worker, long)
-        tokens = engine.token_count(long.text)
-        for said in (f"{tokens} tokens", "2 panels (coverage, evolution)", "the setting ask_seconds", "without "):
-            assert said in str(caught.value)
-        fewer = int(str(caught.value).split("up to ")[2].split(" tokens")[0])
-        assert 0 < fewer < tokens
-        assert await ask(worker, PROMPT.model_copy(update={"panel": ()}))
-    assert engine.batches == [[PROMPT.text]]
-
-
-class Panic(BaseException):
-    """As libraries in Rust raise it."""
-
-
-@pytest.mark.parametrize("ending", ["seeds", "prompts"])
-async def test_the_end_of_one_lane_is_that_of_the_worker(
-    engine: HeldEngine, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
-    """Whoever waits in the other lane is told at once."""
-    free, started = threading.Event(), threading.Event()
-
-    def panic(*_: Any) -> Any:
-        raise Panic
-
-    def hold(*_: Any) -> Any:
-        started.set()
-        free.wait(120)
-        return []
-
-    for name in ("seeds", "prompts"):
-        monkeypatch.setattr(engine, name, panic if name == ending else hold)
-    ended: list[bool] = []
-    worker = Worker(engine, GPT2, "", Settings(), lambda: ended.append(True))
-    guilty, innocent = (SEEDS, PROMPT) if ending == "seeds" else (PROMPT, SEEDS)
-    async with worker.running():
-        waiting = asyncio.create_task(ask(worker, innocent))
-        await until(started.is_set)
-        with pytest.raises(Exception, match="ended the worker"):
-            await ask(worker, guilty)
-        with pytest.raises(LiveDown):
-            await waiting
-        for what in (SEEDS, PROMPT):
-            with pytest.raises(LiveDown):
-                await ask(worker, what)
-        with pytest.raises(LiveDown, match="Panic"):
-            worker.health()
-        free.set()
-    assert ended == [True]
-
-
-def test_every_ask_can_be_told_from_others() -> None:
-    """Which takes a hash."""
-    assert all(ask.__hash__ for ask in ASKS)
