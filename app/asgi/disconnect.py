@@ -1,5 +1,4 @@
-"""Cancel work as soon as its client has disconnected. The site does so when a visitor leaves, the worker when the site
-does."""
+"""Cancel work as soon as its client has disconnected: the site when a visitor leaves, a worker when the site does."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -6,8 +6,8 @@ FORMAT = ".{format}"  # ends the path of a page's data
 
 
 def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return each page once, described by the route of its data, with its formats; after them other addresses, as they
-    are."""
+    """Return each page once, with its formats and the description of the route that returns its data; after the pages,
+    return all other addresses as they are."""
     pages: dict[str, dict[str, Any]] = {}
     for path, methods in document["paths"].items():
         page = path.removesuffix(FORMAT).replace("/index", "/")
