@@ -1,4 +1,5 @@
-"""Show a model: what is worth reading first, and its layers and heads as maps; of a difference, what changed most."""
+"""Show a model: what is worth reading first, and its layers and heads as maps; for a difference of two models, what
+changed most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,16 +65,16 @@ class SubheadCard(TypedDict):
 
 @dataclass(frozen=True)
 class ChangedMost:
-    """The vectors and heads that changed most and can be read; None: not stored."""
+    """The vectors and heads that changed most and that people can read; None if they are not stored."""
 
-    neurons: tuple[NeuronCard, ...] | None  # the clearest by their keys, then the clearest by their values
+    neurons: tuple[NeuronCard, ...] | None  # the most readable by their keys, then the most readable by their values
     subheads: tuple[SubheadCard, ...] | None
     heads: tuple[HeadCard, ...] | None
 
 
 @dataclass(frozen=True)
 class _ChangedVector:
-    """A vector that changed and whose list can be read."""
+    """A vector that changed between two models, and whose list people can read."""
 
     kind: str
     layer: int

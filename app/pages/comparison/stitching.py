@@ -1,4 +1,4 @@
-"""Make a table of stitched models: how well the last layers of B did on states of A."""
+"""Make a table of stitched models: how well the last layers of B work on states of A."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,7 +39,8 @@ def _share(name: str, heading: str = "") -> Column:
 
 
 def _measured(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row for the embedding and each layer of A, then for B by itself and for chance."""
+    """Yield a row for A's embedding and for each layer of A, whose states B was given, then for B by itself and for
+    chance."""
     states = [("embedding", run["embedding"]), *((f"layer {row['layer']}", row) for row in run["by_layer"])]
     control = run["identity"]
     rows = [control["embedding"], *control["by_layer"]] if control else []
