@@ -102,7 +102,7 @@ def _learned(index: Index) -> Array:
     learned = np.ones(index.shape.d_vocab, bool)
     for norms in index.centred_norms:
         learned &= norms >= UNLEARNED * np.median(norms)
-    if index.stored.difference:  # the words that a fine-tuning is about stand in very many lists
+    if index.stored.difference:  # in a difference, the words that the fine-tuning was about are in very many lists
         return learned
     lists = np.zeros(index.shape.d_vocab, np.int64)
     for layer in index.layers:

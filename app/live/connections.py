@@ -26,7 +26,7 @@ KEEP_SECONDS = 30  # shorter than a worker keeps connections (commands/worker.py
 @dataclass(frozen=True)
 class WorkerAddress:
     url: str  # http://host:port, or unix:/path
-    start: int = 0  # counts restarts: no connection to an older process is used again
+    start: int = 0  # the number of restarts: no connection to an older process is used again
 
 
 class Connections:

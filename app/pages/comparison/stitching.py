@@ -24,7 +24,8 @@ def stitching_table(a: str, b: str, runs: Sequence[dict[str, Any]]) -> Table:
 
 
 def run_table(a: str, b: str, run: dict[str, Any]) -> Table:
-    """Make the table of one run for a page: a row for each state that B was given, with its control if there is one."""
+    """Make the table of one stitched run for a page: a row for each state that B was given, with the result without the
+    kernel beside it if that was measured."""
     columns = [Column("state", "address", heading=f"state of {a}"), _share("accuracy"), Column("loss", "number")]
     if run["identity"]:
         columns.append(_share("accuracy_without", "without the kernel"))
