@@ -126,7 +126,7 @@ class Links:
 
 def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
     """Return the address of the page of a vector (a dict with its place in the model): the page of its neuron, its
-    subhead or its direction."""
+    subhead (channel of a head) or its singular direction."""
     layer, head = vector["layer"], vector["head"]
     if vector["direction"] is not None:
         return link("direction", name, layer, head, vector["direction"], **query)

@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the work's result. If the other end of the request hangs up before, cancel the work and raise VisitorGone.
+    """Return the work's result. If the client of the request disconnects first, cancel the work and raise VisitorGone.
 
-    The body of the request must have been read, if it has one that matters.
+    The body of the request must have been read before, if the request has one.
     """
     working, leaving = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
     try:

@@ -39,7 +39,7 @@ def flag(name: str, words: str) -> Option:
 
 
 def group(title: str, *options: Option) -> Option:
-    """Put options under a heading in the help."""
+    """Group options under a heading in the help."""
 
     def add(parser: argparse.ArgumentParser) -> None:
         headed = parser.add_argument_group(title)

@@ -1,5 +1,5 @@
-"""`lexiscope show`: print the lists of a neuron, a head, a subhead, a direction, a layer or a token, read from the
-index alone. Parameters are named as people write them."""
+"""`lexiscope show`: print the lists of a neuron, a head, a subhead (channel of a head), a singular direction, a layer
+or a token, read from the index alone. Parameters are named as people write them."""
 
 import argparse
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,8 @@
-r"""Write tables as LaTeX that pdfLaTeX and XeLaTeX set alike, without a package. Tokens may hold any text.
+r"""Write tables as LaTeX that looks the same in pdfLaTeX and XeLaTeX, and needs no package. Tokens may hold any text.
 
 Letters that the usual fonts of both have are written with accents, such as \'{e}. Any other character is written as
-\lexchar{30F3}{ン} and shown as U+30F3; an author whose font has the character redefines \lexchar to show it."""
+\lexchar{30F3}{ン} and shown as U+30F3; an author whose font has the character redefines \lexchar to show it.
+"""
 
 import re
 import unicodedata

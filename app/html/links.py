@@ -47,7 +47,8 @@ def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "") ->
 
 
 def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
-    """Return the address of the page that shows a vector: the page of its neuron, its subhead or its direction."""
+    """Return the address of the page that shows a vector: the page of its neuron, its subhead (channel of a head) or
+    its singular direction."""
     if vector["head"] is None:
         return neuron(index, vector["layer"], vector["index"], lens)
     if index.stored.subheads if vector["direction"] is None else index.stored.directions:

@@ -32,7 +32,7 @@ def score(value: float, peak: float) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Write a number that is usually between 0 and 1, such as a coherence, with few characters."""
+    """Write a number that is usually between 0 and 1, such as a share or a cosine, with few characters."""
     if value is None:
         return "–"
     text = f"{abs(value):.2f}".removeprefix("0")
@@ -74,8 +74,8 @@ def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
 
 
 def most_similar(rows: Iterable[Mapping[str, Any]], matrix: Literal["vo", "qk"]) -> list[Mapping[str, Any]]:
-    """Return the subheads whose two lists are most similar, the top of one with the top or the bottom of the other.
-    Similarities that are too small to mean anything are left out."""
+    """Return the subheads (channels of a head) whose two lists are most similar, the top of one with the top or the
+    bottom of the other. Similarities that are too small to mean anything are left out."""
 
     def larger(row: Mapping[str, Any]) -> float:
         of = row["similarity"][matrix]

@@ -89,7 +89,8 @@ class Labels:
         return self._read.value().version
 
     def _refresh(self, before: _Read | None) -> _Read:
-        """Start a thread that reads changed files, unless one is running, and return the labels that were read last."""
+        """If files of labels have changed, let a thread read them, and wait half a second for it. Return the labels
+        that were read last."""
         before = before or _Read(_by_model(self._built_in))
         if self._reading is None:
             folder = self._look()
@@ -164,7 +165,8 @@ class ModelLabels:
         return bool(self.labels)
 
     def at(self, kinds: Iterable[str], *numbers: int) -> tuple[FiledLabel, ...]:
-        """Return the labels of any of these kinds, by layer, head or neuron, and subhead or direction."""
+        """Return the labels of any of these kinds; `numbers` are those of the layer, the head or neuron, and the
+        subhead or direction that a label is about."""
         if not self.labels:
             return ()
         keys = (self._key(LabelAddress("", kind, *numbers)) for kind in kinds)
@@ -188,8 +190,8 @@ class ModelLabels:
         return self.at(DIRECTIONS, layer, head, direction)
 
     def of_vector(self, vector: Mapping[str, Any]) -> tuple[FiledLabel, ...]:
-        """Return the labels of one vector in a list, or of the neuron, subhead or direction that the vector belongs
-        to."""
+        """Return the labels of one vector, or of the neuron, subhead (channel of a head) or singular direction that the
+        vector belongs to."""
         kind, layer, head = vector["kind"], vector["layer"], vector["head"]
         if head is None:
             return self.at(("ff", kind), layer, vector["index"])

@@ -134,8 +134,8 @@ class Library:
         return found
 
     def tokenizer(self, name: str) -> "Tokenizer | None":
-        """Return the model's tokenizer, which is loaded when it is first asked for; None if its file is missing or is
-        not the one that was built."""
+        """Return the model's tokenizer, which is loaded when it is first asked for; None if its file is missing, or not
+        the one that the index was built with."""
         index = self.index(name)
         wanted = index.manifest.tokenizer_sha256
         path = index.folder / TOKENIZER

@@ -1,5 +1,5 @@
-"""Measure how readable the singular directions of a head are, compared with its subheads, by the coherence of their
-lists.
+"""Measure how readable the singular directions of a head are, compared with its subheads (channels), by the coherence
+of their lists: how similar the first tokens of a list are.
 
 A direction and a subhead have two sides, one that reads and one that writes (VO), or query and key (QK). The signs of
 both sides may be flipped together, so a list's top belongs with the other's top, and bottom with bottom: the coherence
@@ -33,20 +33,21 @@ class PairCoherence:
 
     @property
     def best(self) -> list[int]:
-        """Return the numbers of the readable directions or subheads, the most coherent first, those of equal coherence
-        in the order of their numbers."""
+        """Return the numbers of the readable directions or subheads, those with the most similar tokens (largest
+        coherence) first, those of equal coherence in the order of their numbers."""
         order = np.argsort(-self.numbers, kind="stable")
         return [int(at) for at in order if self.numbers[at] > 0]
 
     @property
     def reads(self) -> float:
-        """Return the mean coherence of the ten (BEST) most coherent directions or subheads, or of all if there are
-        fewer."""
+        """Return the mean coherence (similarity of a list's tokens) of the ten (BEST) most coherent directions or
+        subheads, or of all if there are fewer."""
         return float(np.sort(self.numbers)[-BEST:].mean(dtype=np.float64))
 
 
 def direction_coherence(index: Index, shard: Shard, matrix: str, head: int, lens: str) -> PairCoherence | None:
-    """Measure the coherence of a head's directions or subheads; return None if the index does not store both sides."""
+    """Measure the coherence (similarity of a list's tokens) of a head's singular directions or subheads; return None if
+    the index does not store both sides."""
     return _pair_coherence(index, shard, DIRECTIONS[matrix], head, lens)
 
 
@@ -67,8 +68,8 @@ def _pair_coherence(index: Index, shard: Shard, kinds: tuple[str, str], head: in
 
 
 def _coherences(shard: Shard, words: Readable, kind: str, numbers: NDArray[np.int64], lens: str, end: str) -> Floats:
-    """Return the coherence of these vectors' lists at one end, (n,); 0 where there is no list, or its tokens are no
-    words."""
+    """Return the coherence (similarity of a list's tokens) of these vectors' top or bottom lists, (n,); 0 where there
+    is no list, or its tokens are no words."""
     coherences = shard.all_coherences(kind, lens, end)[numbers]
     counts = np.flatnonzero((coherences > 0) & (coherences < SAME))
     counts = counts[words.are_lists_of_words(shard.first_ids(kind, numbers[counts], lens, JUDGED_TOKENS, end))]

@@ -39,7 +39,8 @@ def first_kept(rows: Iterable[Sequence[int]], hubs: frozenset[int], n: int) -> l
 def first_tokens(
     shard: Shard, kind: str, rows: Array, lens: str, n: int, hubs: frozenset[int], end: str = "top"
 ) -> list[list[int]]:
-    """Read the first n tokens at one end of each vector's list, without the given hubs (tokens in very many lists)."""
+    """Read the first n tokens at the top or the bottom of each vector's list, without the given hubs (tokens in very
+    many lists)."""
     return first_kept(shard.first_ids(kind, rows, lens, READ_TO_SKIP_HUBS if hubs else n, end).tolist(), hubs, n)
 
 
@@ -82,8 +83,8 @@ class _Walk:
         self._done: dict[int, Any] = {}
 
     def filter_fields(self, of: Any, hubs: frozenset[int]) -> Any:
-        """Return a dataclass with all its fields filtered. A dataclass with a list's two ends also gets the number of
-        hidden entries at each."""
+        """Return a dataclass with all its fields filtered. A dataclass with the top and the bottom of a list also gets
+        the number of hidden entries at each."""
         hubs = self._hubs(getattr(of, "lens", None), hubs)
         names = [field.name for field in fields(of)]
         values = {name: getattr(of, name) for name in names}

@@ -45,8 +45,8 @@ class InOurs:
 
 
 def in_ours(index: Index, label: Label) -> list[InOurs]:
-    """Compare a label with each list of the index that it is about; the result is empty if no such list is stored or
-    readable."""
+    """Compare a label (what somebody wrote about a parameter) with each list of that parameter; the result is empty if
+    no such list is stored or readable."""
     try:
         return [*_lists(index, label)]
     except LexiscopeError:
@@ -111,7 +111,7 @@ def _tokens(index: Index, label: Label, kind: str) -> list[Entry] | None:
 
 
 def _kinds(index: Index, about: LabelAddress) -> list[str]:
-    """Return the kinds of stored vectors that the address of a label stands for."""
+    """Return the kinds of stored vectors (such as a neuron's key and value) that a label is about."""
     family = next(kinds for kinds in (NEURONS, SUBHEADS, DIRECTIONS) if about.kind in kinds)
     named = family[1:] if about.kind == family[0] else (about.kind,)
     return [kind for kind in named if kind in index.stored.kinds]
@@ -127,7 +127,8 @@ OF_LIST: Any = Field(exclude_if=lambda value: value is None, description="Only w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLabel:
-    """A label with the fields of its file, the name of that file and the number of the label there."""
+    """A label (what somebody wrote about a parameter) with the fields of its file, the name of that file and the number
+    of the label there."""
 
     address: str
     title: str
@@ -258,8 +259,8 @@ def pairs_entry(path: str, lens: str, preset: str, top: Sequence[TokenPair]) -> 
 
 
 def as_label(view: Labelled) -> str:
-    """Write the text of a file of labels for a person to complete: a list of one label or, for a head or a direction,
-    one for each matrix. The titles are to be changed."""
+    """Write the text of a file of labels for a person to complete: one label or, for a head or a singular direction,
+    one for each of the head's matrices. The titles are to be changed."""
     return _json([_fields(view.model, entry) for entry in view.label_entries()])
 
 

@@ -80,8 +80,8 @@ class WordsOf:
         return vectors
 
     def ids(self, kind: str, layer: int, indexes: list[int], end: str, n: int) -> list[list[int]]:
-        """Return the first tokens at one end of these vectors' lists; an empty list for vectors whose lists cannot be
-        read."""
+        """Return the first tokens at the top or the bottom of these vectors' lists; an empty list for vectors whose
+        lists cannot be read."""
         if self.index is None or kind not in self.index.stored.kinds:
             return []
         try:
@@ -102,8 +102,8 @@ class WordsOf:
 
 
 def agreeing_end(r: float) -> str:
-    """Return the end of a matching vector's list that is similar to the top of this vector's list, by the sign of their
-    correlation r."""
+    """Return the end, top or bottom, of a matching vector's list that is similar to the top of this vector's list, by
+    the sign of their correlation r."""
     return "bottom" if r < 0 else "top"
 
 
@@ -122,8 +122,9 @@ Matches: TypeAlias = Annotated[
 def matches_of(
     library: "Library", index: Index, layer: int, vectors: Mapping[str, tuple[str, int]], lens: str, hide_hubs: bool
 ) -> dict[str, list[VectorMatch]]:
-    """Find what matches the vectors (kind, row) of a layer in every comparison of exactly these weights; the result is
-    by the vectors' names. Damaged comparisons are left out here; their own pages name the error."""
+    """Find the vectors of other models that match vectors (kind, row) of a layer, in every comparison of exactly these
+    weights; the result is by the vectors' names. Damaged comparisons are left out here; their own pages name the
+    error."""
     found: dict[str, list[VectorMatch]] = {}
     for side, comparison in library.comparisons_of(index):
         other = comparison.b if side == "a" else comparison.a

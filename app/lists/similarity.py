@@ -1,5 +1,5 @@
-"""Measure how many tokens two lists of a neuron or a subhead share, whether with the top or the bottom of the second
-list, and how many two unrelated lists share by chance."""
+"""Measure how many tokens two lists of a neuron or a subhead (channel of a head) share, whether with the top or the
+bottom of the second list, and how many two unrelated lists share by chance."""
 
 from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, TypeVar
@@ -21,7 +21,8 @@ TELLING = 0.05
 
 
 class Shuffled(TypedDict):
-    """What chance gives in the layer: similarities of first lists with second lists of other neurons or subheads."""
+    """What chance gives in the layer: similarities of first lists with second lists of other neurons, or of other
+    subheads (channels of heads)."""
 
     similarity: Annotated[float, Field(description="The mean, with the top of the second list")]
     similarity_bottom: Annotated[float, Field(description="The mean, with its bottom")]
@@ -88,13 +89,14 @@ def shuffled(shard: Shard, compared: str, lens: str) -> Shuffled:
 
 
 def both_shuffled(index: Index, shard: Shard, lens: str) -> OfMatrices[Shuffled]:
-    """Return how similar unrelated lists of subheads in a layer are, which is what chance gives."""
+    """Return how similar the lists of different subheads (channels of heads) in a layer are, which is what chance
+    gives."""
     vo, qk = (shuffled(shard, matrix, lens) if matrix in index.stored.compared else None for matrix in MATRICES)
     return {"vo": vo, "qk": qk}
 
 
 def subhead_similarities(index: Index, shard: Shard, head: int, lens: str) -> list[OfMatrices[EndSimilarities]]:
-    """Return for each subhead of a head how similar its two lists are, for both pairs of lists."""
+    """Return for each subhead (channel) of a head how similar the lists of v and o are, and those of q and k."""
 
     def of(matrix: str, subhead: int) -> EndSimilarities | None:
         if matrix not in index.stored.compared:

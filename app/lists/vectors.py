@@ -1,5 +1,5 @@
 """Read the two lists of a vector (top and bottom), from the index or, if they are computed in another way, from a
-worker's answer. Neurons, subheads and directions consist of several vectors."""
+worker's answer. Neurons, subheads (channels of heads) and singular directions consist of several vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -107,8 +107,8 @@ _NAMED = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str) -> str:
-    r"""Write a token with visible spaces and control characters. U+00A0 becomes \u00a0, because \xa0 stands for a byte
-    that is no text by itself, as TokenTable writes it."""
+    r"""Write a token with visible spaces and control characters. The no-break space, U+00A0, becomes \u00a0, because
+    \xa0 stands for a byte that is no text by itself."""
     shown = "".join([_NAMED.get(character) or _visible(character) for character in text])
     if shown and unicodedata.category(shown[0]).startswith("M"):
         shown = "\N{DOTTED CIRCLE}" + shown  # a combining mark would be drawn over the character before the token

@@ -61,16 +61,17 @@ Cards = tuple[NeuronCards | None, NeuronCards | None, tuple[HeadCard, ...] | Non
 
 
 def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()) -> Cards:
-    """Choose the most coherent values of neurons, the most similar keys and values, and the most readable heads, of
-    those that people can read. The given hubs (tokens in very many lists) are left out of the tokens shown."""
+    """Choose the neurons whose value lists have the most similar tokens, those whose key and value have the most
+    similar lists, and the most readable heads, of those that people can read. The given hubs (tokens in very many
+    lists) are left out of the tokens shown."""
     values, agreeing = "ff_value" in index.stored.kinds, index.stored.similarity
 
     def coherence(layer: int, end: str) -> Array:
         return shards[layer].all_coherences("ff_value", lens, end)
 
     def neurons(numbers: Mapping[tuple[int, str], Array]) -> NeuronCards:
-        """Make cards of neurons from a number for each neuron, by layer and by the end of the value's list that is
-        shown."""
+        """Make cards (entries of the model's page) of the neurons with the largest numbers, which are given by layer
+        and by the end of the value's list that is shown."""
         words = FreshWords(readable(index))
         wanted = {at: np.where(coherence(*at) < SAME, column, np.nan) for at, column in numbers.items()}
         return largest_cards(
@@ -112,7 +113,8 @@ def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
 
 
 def largest_cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
-    """Make cards of the largest numbers, without those for which `make` returns None; a damaged layer is skipped."""
+    """Make cards (entries of the model's page) of the largest numbers for which `make` does not return None; a damaged
+    layer is skipped."""
 
     def readable_cards() -> Iterator[Card]:
         for entry in _largest(numbers):
@@ -136,8 +138,8 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
 
 
 def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, str], Array]]:
-    """Split similarities (n, E) into a column for the top and one for the bottom. In each, neurons that are more
-    similar at the other end are NaN."""
+    """Split similarities of keys with values, (n, E), into a column for the top and one for the bottom. In each,
+    neurons that are more similar at the other end are NaN."""
     top, bottom = similarities.T
     yield (layer, "top"), np.where(top >= bottom, top, np.nan)
     yield (layer, "bottom"), np.where(bottom > top, bottom, np.nan)

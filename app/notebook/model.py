@@ -59,7 +59,8 @@ class Model(Shown):
     def head(
         self, layer: int, head: int, *, lens: AskedLens = None, preset: Preset = "all", hide_hubs: bool = False
     ) -> Head:
-        """Return a head with its first pairs, subheads and directions; its methods vo() and qk() return all pairs."""
+        """Return a head with its first token pairs, subheads (channels) and singular directions; its methods vo() and
+        qk() return all pairs."""
         place = HeadAt(layer=at("layer", layer), head=at("head", head))
         return Head(self.source.get(HEAD, place, hide_hubs, lens=lens, preset=preset), self.source)
 
@@ -154,8 +155,8 @@ class Model(Shown):
 
     @takes_arguments_of(neurons)
     def subheads(self, *arguments: Any, **named: Any) -> Lists:
-        """Return the lists of all subheads: `w_q`, `w_k`, `w_v`, `w_o`. Arguments are as for neurons(). Vectors that
-        heads share are listed once."""
+        """Return the lists of all subheads (channels of heads): `w_q`, `w_k`, `w_v`, `w_o`. Arguments are as for
+        neurons(). Vectors that heads share are listed once."""
         return vector_lists(self.source, "w_", *arguments, **named)
 
     @takes_arguments_of(neurons)
@@ -175,7 +176,7 @@ class Model(Shown):
         k: int | None = None,
     ) -> Lists:
         """Return the token pairs of all heads of some layers (default: all that are ready), of `vo` or `qk`, of all
-        presets."""
+        presets (choices of pairs)."""
         return pair_lists(self.source, matrix, layers, lens, preset, end, k)
 
     def _title(self) -> str:

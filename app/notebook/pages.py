@@ -140,22 +140,23 @@ class Pairs(_OfVectors[PairsView]):
 
 @dataclass(frozen=True, repr=False)
 class Head(Page[HeadView]):
-    """A head with its first pairs; methods return all of its pairs, its subheads and its directions."""
+    """A head with its first token pairs; methods return all of its pairs, its subheads (channels) and its singular
+    directions."""
 
     source: Source
 
     def vo(
         self, *, lens: AskedLens = None, preset: Preset | None = None, k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
-        """Return the pairs of W_V W_O: what the head reads, and what it then writes. Lens and preset are by default
-        those of this object."""
+        """Return the pairs of W_V W_O: what the head reads, and what it then writes. `lens` (the score) and `preset`
+        (which pairs are listed) are by default those of this object."""
         return self._pairs("vo", lens, preset, k, hide_hubs)
 
     def qk(
         self, *, lens: AskedLens = None, preset: Preset | None = None, k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
-        """Return the pairs of W_Q W_Kᵀ: a query, and the key that it looks for. Lens and preset are by default those of
-        this object."""
+        """Return the pairs of W_Q W_Kᵀ: a query, and the key that it looks for. `lens` (the score) and `preset` (which
+        pairs are listed) are by default those of this object."""
         return self._pairs("qk", lens, preset, k, hide_hubs)
 
     def subhead(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
@@ -178,8 +179,8 @@ class Head(Page[HeadView]):
         return self.view.lens if asked is None else asked
 
     def _tables(self) -> Sequence[Table]:
-        """Return the tables of the head's pairs, without its many subheads and directions, which have objects of their
-        own."""
+        """Return the tables of the head's token pairs. Its many subheads (channels) and singular directions have
+        objects of their own."""
         glance = replace(self.view, subheads=None, directions=None).tables()
         return [table for table in glance if table.audience != "programs" and [*table.rows]]
 

@@ -98,8 +98,8 @@ class Here:
     def stored_seeds(
         self, words: str, kinds: Sequence[str], lens: str, k: int
     ) -> tuple[SeedsView, bool, tuple[int, ...]]:
-        """Rank vectors by the stored lists: return the data of the page, False because the result is not exact, and the
-        layers that could not be read."""
+        """Rank vectors by seed words and the stored lists: return the data of the page, False because the result is not
+        exact, and the layers that could not be read."""
         tokenizer = self._library.tokenizer(self.name)
         if tokenizer is None:
             index = self._index()

@@ -132,7 +132,8 @@ class DirectionRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixDirections:
-    """The singular directions of one of a head's matrices, and how readable they are compared with the subheads."""
+    """The singular directions of one of a head's matrices, and how readable they are compared with the head's channels
+    (subheads)."""
 
     best: Annotated[
         list[int],
@@ -144,8 +145,8 @@ class MatrixDirections:
 
     @property
     def better(self) -> str:
-        """Return which are more readable: `directions`, `subheads` or `neither`; `noise` if random vectors would be as
-        readable; "" if nothing is known."""
+        """Return whether a head's singular directions or its channels are more readable: `directions`, `subheads` or
+        `neither`; `noise` if random vectors would be as readable; "" if that was not measured."""
         if self.reads is None or self.subheads_read is None:
             return ""
         if max(self.reads, self.subheads_read) < NOISE:
@@ -176,7 +177,7 @@ class HeadView(ViewOfModel):
     @property
     def shown(self) -> list[HeadPairs]:
         """Return the token pairs on the page: the readable ones and the paper's; without the paper's, also those under
-        the lens and preset of the address, unless these are the readable ones."""
+        the lens (score) and preset (choice of pairs) of the address, unless these are the readable ones."""
         shown = [pairs for pairs in (self.readable, self.paper) if pairs]
         is_there = any((pairs.lens, pairs.preset) == (self.lens, self.preset) for pairs in shown)
         if self.vo and self.qk and not self.paper and not is_there:
@@ -210,7 +211,7 @@ class HeadView(ViewOfModel):
         return Table("", columns, rows)
 
     def subhead_table(self) -> Table:
-        """Make a table of the subheads, for the page."""
+        """Make a table of the head's channels (subheads), for the page."""
         rows = self.subheads or []
 
         def link_to(row: SubheadRow) -> str:
@@ -247,7 +248,8 @@ class HeadView(ViewOfModel):
 
 
 def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
-    """A head at a glance: its first token pairs, and the first tokens of its subheads and singular directions."""
+    """A head at a glance: its first token pairs, and the first tokens of its channels (subheads) and singular
+    directions."""
     index, layer, head, lens, preset = site.index, at.layer, at.head, ask.lens, ask.preset
     hubs = site.hubs(lens)  # hubs are skipped among the first tokens of subheads and directions
     check_lens(index, lens)
@@ -286,8 +288,9 @@ def _pairs(index: Index, layer: int, head: int, lens: str, preset: str) -> HeadP
 def _other_pairs(
     index: Index, layer: int, head: int, asked: HeadPairs | None, lens: str, preset: str
 ) -> HeadPairs | None:
-    """Return the pairs under another lens and preset than those asked for. Return None if both are the same, or if such
-    pairs are not stored or are damaged, because the page is complete without them."""
+    """Return the head's token pairs under another lens (score) and preset (choice of pairs) than those asked for.
+    Return None if both are the same, or if such pairs are not stored or are damaged, because the page is complete
+    without them."""
     if asked is None or (lens, preset) == (asked.lens, asked.preset):
         return asked
     try:
@@ -336,7 +339,8 @@ def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[in
 
 
 def _changes(index: Index, shard: Shard, head: int) -> dict[str, list[float]]:
-    """Return, for the difference of two models, how much the vectors of each subhead changed, by kind of vector."""
+    """Return, for the difference of two models, how much the vectors of each channel (subhead) of a head changed, by
+    kind of vector."""
     if not index.stored.difference:
         return {}
     shape = index.shape
@@ -424,8 +428,8 @@ def _glance_tables(name: str, matrix: str, pairs: HeadPairs) -> list[Table]:
 
 
 def _subhead_tables(view: HeadView, name: str) -> list[Table]:
-    """Make tables of the first tokens of each subhead. CSV has a row for each token, and a row for each end's
-    similarity."""
+    """Make tables of the first tokens of each channel (subhead) of the head. CSV has a row for each token, and a row
+    for each end's similarity."""
     rows = view.subheads or ()
     changed = rows[0].get("change", {}) if rows else {}
     first_tokens = (Column(vector, "tokens", count=TOKENS) for vector in SUBHEAD_KINDS)
@@ -457,7 +461,8 @@ def _subhead_tables(view: HeadView, name: str) -> list[Table]:
 
 
 def _similarity_columns(view: HeadView) -> list[Column]:
-    """Return the columns of the similarities of v and o, and of q and k, at both ends of the list, for people."""
+    """Return the columns of the similarities of v and o, and of q and k, at the top and the bottom of the list, for
+    people."""
 
     def column(matrix: str, end: str) -> Column:
         return Column(f"{matrix} {end}", "ratio", get=lambda row: row["similarity"][matrix][end])
@@ -493,8 +498,8 @@ def _direction_tables(view: HeadView, name: str) -> list[Table]:
 
 
 def _reads(of: MatrixDirections) -> str:
-    """Return a text with the mean coherence of the ten best directions and, to compare, that of the ten best
-    subheads."""
+    """Return a text with the mean coherence (similarity of a list's tokens) of the ten best singular directions and, to
+    compare, of the ten best subheads (channels)."""
     if of.reads is None:
         return ""
     beside = "" if of.subheads_read is None else f", of subheads {of.subheads_read:.2f}"

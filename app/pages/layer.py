@@ -378,7 +378,8 @@ def _add_changes(index: Index, shard: Shard, rows: Sequence[NeuronRow], neurons:
 def _value_columns(
     index: Index, shard: Shard, lens: str, neurons: Array
 ) -> tuple[Iterable[float | None], Iterable[float | None]]:
-    """Return the norms and coherences of the values (output vectors) of these neurons."""
+    """Return, for the values (output vectors) of these neurons, their norms and coherences: how similar the first
+    tokens of each list are."""
     if "ff_value" not in index.stored.kinds:
         return repeat(None), repeat(None)
     norms = shard.all_norms("ff_value")[neurons]

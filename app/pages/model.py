@@ -103,8 +103,8 @@ def changed_most(
 def _clearest(
     index: Index, shards: Mapping[int, Shard], kinds: Sequence[str], lens: str, hubs: frozenset[int]
 ) -> tuple[_ChangedVector, ...]:
-    """Return the vectors with the largest |Δ| times coherence of their list. The |Δ| of each kind of vector is divided
-    by its median, so that several kinds can be compared."""
+    """Return the vectors with the largest |Δ| times coherence (similarity of the list's tokens). The |Δ| of each kind
+    of vector is divided by its median, so that several kinds can be compared."""
     fresh = FreshWords(readable(index))
     changes = {(kind, layer): vector_changes(shard, kind) for kind in kinds for layer, shard in shards.items()}
     coherences = {
@@ -138,7 +138,8 @@ def _moved(norms: Mapping[int, Floats]) -> dict[int, Floats]:
 
 
 def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
-    """Return the heads with the largest |Δ| times readability, of those whose pairs people can read."""
+    """Return the heads with the largest |Δ| times readability (from 0 to 1, how well their pairs tell what they do), of
+    those that are readable enough."""
     fresh, lens = FreshWords(readable(index)), head_lens(index)
     readabilities: dict[tuple[int, str], Array] = {}
     numbers: dict[tuple[int, str], Array] = {}
@@ -445,7 +446,8 @@ def _row(index: Index, shard: Shard, lens: str, preset: str, hubs: frozenset[int
 
 
 def _with_changes(shard: Shard, matrix: str, cells: Sequence[HeadCell]) -> tuple[HeadCell, ...]:
-    """Return the cells of a map with the change of each head, which is known even if pairs are not stored."""
+    """Return the cells of a map of heads with how much each head changed between two models, which is known even if
+    token pairs are not stored."""
     changes = head_changes(shard, matrix).tolist()
     of_heads: Sequence[HeadCell] = cells or [
         {"head": head, "coherence": None, "first": None, "readability": None, "readable": []}
@@ -480,7 +482,7 @@ def _cells(
 
 
 def _first_pairs(index: Index, shard: Shard, matrix: str, lens: str, preset: str, count: int) -> list[list[TokenPair]]:
-    """Return the first pairs of every head."""
+    """Return the first token pairs of every head."""
     ids, scores, counts = (array.tolist() for array in shard.heads.first_pairs(matrix, lens, preset, count))
     return [
         token_pairs(index.tokens, of_head[:number], their_scores[:number])

@@ -327,8 +327,8 @@ def _words_compared(index: Index, lens: str) -> Iterator[PrintedList]:
 
 
 def _changed(index: Index, kind: str, layer: int | None, lens: str) -> tuple[Callable[[int], str], NDArray[Any]]:
-    """Return the first tokens at both ends of vectors, those that changed most first, and a function that returns the
-    address of a vector's page."""
+    """Return the first tokens at the top and the bottom of vectors' lists, those that changed most first, and a
+    function that returns the address of a vector's page."""
     model = index.manifest.model
     if layer is None:
         head = index.classifier()

@@ -1,4 +1,4 @@
-"""Show neurons, subheads and directions of heads: parameters whose vectors are read as words.
+"""Show neurons, subheads and singular directions of heads: parameters whose vectors are read as words.
 
 A neuron reads its key (and up, if neurons are gated) and writes its value. A subhead is one channel of a head, its
 column of W_Q, W_K and W_V and its row of W_O. A direction is one singular direction of a head's two matrices: M = Σ_j
@@ -78,7 +78,8 @@ class OfHeadAt(ParameterAt):
     head: Annotated[int, Field(ge=0, description="A head of the layer, from 0", examples=[2])]
 
     def rows(self, index: Index, kinds: Mapping[str, str], what: str, number: int) -> dict[str, tuple[str, int]]:
-        """Return the kind and row of each vector of a subhead or a singular direction of the head."""
+        """Return the kind of vector and the row of each vector of a subhead (channel) or a singular direction of the
+        head."""
         check_kinds(index, *kinds.values())
         index.shard(self.layer)
         check_number(index, "head", self.head, index.shape.n_heads)

@@ -74,7 +74,7 @@ class TokenArguments(LensArguments):
 
 
 class Listing(InHead):
-    """A vector whose list holds the token, and the token's rank and score there."""
+    """A vector whose list holds the token of the page, and the token's rank and score there."""
 
     kind: str
     layer: int
@@ -105,8 +105,8 @@ class RoleList:
 
 
 class PairListing(TypedDict):
-    """A token pair of a head that holds the token; `other` is the token at the other side. A pair of the token with
-    itself is listed once."""
+    """A head's token pair that holds the token of the page; `other` is the token at the other side. A pair of the token
+    with itself is listed once."""
 
     matrix: str
     layer: int
@@ -235,7 +235,8 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
 
 
 def _shown_slices(kind: str | None, page: int, size: int | None) -> tuple[slice, slice]:
-    """Return which vectors of each kind and end, and which pairs of each matrix, are shown."""
+    """Return which vectors of each kind and each end (top or bottom) of a list, and which pairs of each matrix, are
+    shown."""
     if kind is None and size is not None:
         return slice(0, FIRST_LISTINGS), slice(0, FIRST_PAIRS)
     return page_slice(page, size), page_slice(page, size)
