@@ -22,7 +22,7 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        leaving.result()  # raises what is wrong with the body of the request
+        leaving.result()  # raises the error that reading the body has ended with
         raise VisitorGone("nobody waits for this answer")
     finally:
         for task in (working, leaving):

@@ -18,7 +18,7 @@ NAMES = (
 )  # fmt: skip
 COMMANDS: tuple[Command, ...] = tuple(import_module(f"lexiscope.app.commands.{name}").run for name in NAMES)
 
-# Modules that a plain install lacks, and the extra of pyproject.toml that installs each.
+# The modules that a plain install lacks, each with the extra of pyproject.toml that installs it.
 EXTRAS = {
     **dict.fromkeys(
         ("gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch", "transformers"), "precompute"

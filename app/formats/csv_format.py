@@ -14,7 +14,7 @@ from lexiscope.app.formats.table import Column, Table
 
 ROWS_PER_CHUNK = 500
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a cell that begins so for a formula
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a cell that begins with one of these for a formula
 
 Cells = dict[str, Any]
 

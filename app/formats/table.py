@@ -44,7 +44,7 @@ class Column:
     tip: str = ""  # the word of the glossary that explains the column on a page, or a sentence that explains it
     sort: str = ""  # the value of `sort` in an address that sorts by this column
     css: str = ""  # the CSS class of the column's cells on a page
-    format: str = ""  # Python's format of a number, on a page
+    format: str = ""  # the format of a number on a page, such as .2f
     link: Callable[[Row], str] | None = None  # returns the link from a cell of kind `address` on a page
     # Returns text that a page shows in place of this column and those after it, or "" if the row has values for them.
     instead: Callable[[Row], str | None] | None = None

@@ -82,7 +82,7 @@ class LineChart:
     # Names of places on the horizontal axis that have no number.
     names: Mapping[float, str] = field(default_factory=dict)
     logarithmic: bool = False
-    top: float | None = None  # the least upper end of the vertical axis
+    top: float | None = None  # the vertical axis reaches at least up to this number
 
     @cached_property
     def view_box(self) -> str:

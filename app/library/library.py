@@ -45,8 +45,8 @@ class ModelCard:
     revision: str = ""
     build: str = ""  # the build of the model's index
     origin: str = ""  # the origin of the weights, as text for people
-    tuned: str = ""  # of a difference, the name of the model from which the other is subtracted
-    base: str = ""  # of a difference, the name of that other; "" of a model
+    tuned: str = ""  # for a difference (tuned - base), the name of the tuned model
+    base: str = ""  # for a difference, the name of the base; "" for a single model
     faults: tuple[str, ...]  # errors in the model's files, as text for people
 
 

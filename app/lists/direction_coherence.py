@@ -20,7 +20,7 @@ from lexiscope.precompute.index.tensor_file import Floats
 from lexiscope.precompute.shape import DIRECTIONS, ENDS, FACTORS
 
 BEST = 10  # a head is as readable as the mean of so many most coherent directions or subheads
-JUDGED_TOKENS = 6  # first tokens of a list that decide whether it is a list of words
+JUDGED_TOKENS = 6  # so many first tokens decide whether a list is one of words
 
 
 @dataclass(frozen=True)

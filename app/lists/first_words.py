@@ -21,7 +21,7 @@ FIRST_WORDS = 4  # how many tokens of a vector are shown
 FIRST_PAIR: Any = Field(
     description="What the head is about: its first pair of two different words, lens cosine, preset words"
 )
-PAIRS_LOOKED_AT = 20  # pairs of a head that are searched for a readable one; if there is none, the first is shown
+PAIRS_LOOKED_AT = 20  # how many pairs of a head are searched for a readable one; if there is none, the first is shown
 
 _first_pairs: WeakKeyDictionary[Index, dict[tuple[str, int], list[list[TokenPair]]]] = WeakKeyDictionary()
 

@@ -14,7 +14,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 
-READ_TO_SKIP_HUBS = 40  # tokens of a list that are read to find the first few that are no hubs
+READ_TO_SKIP_HUBS = 40  # how many tokens of a list are read to find the first few that are not hubs
 
 # Fields that are not filtered: predictions of the model, which are no vector's list; tokens near another, whose hubs
 # are always left out; and long tables that hold no list by score.

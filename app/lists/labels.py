@@ -22,7 +22,7 @@ from lexiscope.precompute.shape import ENDS, MATRICES
 COLUMNS = ("from", "to")
 # How many entries of a stored list a label is compared with, even if more are stored: as on the page of the paper.
 FIRST_PAIRS, FIRST_TOKENS = 500, 100
-HEADLINE = 50  # first pairs of a list in which `in_first_50` counts
+HEADLINE = 50  # `in_first_50` counts entries among so many first pairs of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,7 @@ def page_of(about: LabelAddress, lens: str | None = None) -> str:
 
 ENTRIES = 10  # how many entries of a list a new label starts with
 TITLE_WORDS = 3
-LONGEST_LABEL_TEXT = 200  # characters of a token in a new label: few tokens are so long
+LONGEST_LABEL_TEXT = 200  # most characters of a token in a new label: few tokens are so long
 
 Fields = dict[str, Any]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lexiscope.app.library.library import Library
 
 
-MATCH_TOKENS = 6  # first tokens that are shown of a match
+MATCH_TOKENS = 6  # how many first tokens of a matching vector are shown
 
 
 class MatchedVector(InHead):
@@ -66,8 +66,8 @@ class WordsOf:
         return cls(model, index, lens, hubs_of(index, lens) if hide_hubs else frozenset())
 
     def vectors(self, kind: str, matches: Sequence[Match]) -> list[MatchedVector]:
-        """Describe matching vectors with their first tokens: of the top of the list, or of the bottom if the
-        correlation r is negative."""
+        """Describe matching vectors with the first tokens at the top of their lists and, if the correlation r is
+        negative, also at the bottom."""
         tops = self._first(kind, matches, "top")
         bottoms = self._first(kind, [match for match in matches if match[2] < 0], "bottom")
         vectors: list[MatchedVector] = []
@@ -80,8 +80,8 @@ class WordsOf:
         return vectors
 
     def ids(self, kind: str, layer: int, indexes: list[int], end: str, n: int) -> list[list[int]]:
-        """Return the first tokens at the top or the bottom of these vectors' lists; an empty list for vectors whose
-        lists cannot be read."""
+        """Return the first tokens at the top or the bottom of the lists of these vectors, which are in one layer;
+        return nothing if that layer cannot be read."""
         if self.index is None or kind not in self.index.stored.kinds:
             return []
         try:

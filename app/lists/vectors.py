@@ -76,7 +76,7 @@ class Reading:
     """Lists of the same vectors that a worker has computed in another way: with norms folded in, or with tokens after
     the first MLP."""
 
-    name: str  # norm or mlp
+    name: str  # how the lists were computed: norm or mlp
     vectors: Mapping[str, VectorReading]
 
 

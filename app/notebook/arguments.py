@@ -88,8 +88,8 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def search_words(values: Sequence[Any]) -> str:
-    """Return a search as people type it: one text stays as it is; of several texts, each is quoted so that it stays
-    together."""
+    """Return a search as people type it: one text stays as it is; of several texts, those with a space or a comma are
+    quoted, so that they stay together."""
     words = _words(values)
     if len(words) == 1:
         return words[0]

@@ -104,7 +104,7 @@ class Seeds(Page[SeedsView]):
 
 
 def _named_by(address: str) -> str:
-    """Return the Python call for the page of the site that a search names."""
+    """Return a sentence with the Python call for the page that a search names."""
     page, numbers = page_at(address)
     said = find_pages()[page].in_python or "This is a page of the site: {address}"
     return said.format(address=address, **numbers)

@@ -1,4 +1,4 @@
-"""What can go wrong in a notebook only; the rest of the tree is in precompute/errors.py.
+"""The errors that only a notebook can raise; all other errors are in precompute/errors.py.
 
 LexiscopeError
 ├── Unreachable    no server answers at an address, or something else does

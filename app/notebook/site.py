@@ -99,7 +99,8 @@ class Site:
                     address = str(answer.next_request.url)
         except httpx2.TimeoutException:
             raise Unreachable(f"{self.origin} does not answer within {SECONDS:.0f} s. Is the server busy?") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:  # UnicodeError: a redirect to http://a..b
+        # UnicodeError comes from a redirect to http://a..b
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             raise Unreachable(
                 f"no server answers at {self.origin} ({plain(str(error))[:200]}): `lexiscope serve` starts one, or "
                 "check the address"
@@ -147,7 +148,7 @@ def _error(status: int, content: bytes, address: str, retry_after: int, live: bo
     """Return the error that an index in this process would raise, made from the server's error answer."""
     try:
         detail = plain(str(json.loads(content)["error"]["detail"])[:LONGEST_DETAIL])
-    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError: deeply nested brackets
+    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError comes from deeply nested brackets
         return Unreachable(f"{address} answers with status {status}, and not as Lexiscope does: check the address")
     match status:
         case 404:

@@ -16,7 +16,7 @@ from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, en
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_lens
 
-MOST_LABELS = 50  # labels on one page
+MOST_LABELS = 50  # most labels on one page
 
 LABEL: Any = Field(description="What the checkpoint calls it; null of a vector of `dense`")
 SUBTRACTED: Any = Field(

@@ -12,7 +12,7 @@ from lexiscope.app.lists.labels import ShownLabel, shown
 from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page, PageNumber
 
-LABEL_ROWS = 100  # labels on a page
+LABEL_ROWS = 100  # most labels on one page
 
 
 class LabelsAt(Address):

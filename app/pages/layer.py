@@ -324,7 +324,7 @@ def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[st
     readers: dict[str, Callable[[], Floats]] = {
         "norm": lambda: shard.all_norms("ff_value"),
         "coherence": lambda: shard.all_coherences("ff_value", lens),
-        "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger of the two ends
+        "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger similarity of the two ends
         # the larger change of key and value
         "change": lambda: np.fmax.reduce([vector_changes(shard, kind) for kind in kinds]),
     }

@@ -55,7 +55,7 @@ class PairsReading:
     """A head's token pairs computed in another way than the stored ones: with norms folded in, or with tokens after the
     first MLP."""
 
-    name: str  # norm or mlp
+    name: str  # how the pairs were computed: norm or mlp
     top: list[TokenPair]
     bottom: list[TokenPair]
     overlap: float  # Jaccard similarity of this top list and the stored one of the same length, preset and lens
@@ -73,7 +73,7 @@ class PairsView(ViewOfModel):
     preset: str
     top: list[TokenPair]
     bottom: list[TokenPair]
-    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # the list made in another way, if asked for
+    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # the pairs computed in another way, if asked for
     coherence: Coherence
     hidden: Hidden
     norm: Annotated[float | None, OF_DIFFERENCE] = None  # Frobenius norm of the head's matrix

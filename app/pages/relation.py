@@ -48,7 +48,8 @@ class RelationView(ViewOfModel):
     # vo: when it attends to the first word, a head writes the second; qk: at the first word, it looks for the second.
     matrix: Matrix
     pairs: list[PairUsed]
-    shuffled_with: Baseline | None  # other pairs' targets, or random words where there are none; None without pairs
+    # what `shuffled` is made of: other pairs' second words, or random words; None without pairs
+    shuffled_with: Baseline | None
     clear_rank: int  # a head is said to carry or to suppress the pairs if its mean rank is at most this
     clear_chance: Annotated[float | None, CHANCE]  # None if there are no pairs
     heads: list[RelationHead]  # the heads, best mean rank first

@@ -110,7 +110,7 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[s
             if asked["in"] == "path":
                 value = numbers.get(asked["name"], sample)
                 path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, sample))))
-            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # these pages need the argument
+            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # these pages need a value for the argument
                 query[asked["name"]] = ",".join(sample) if isinstance(sample, list) else sample
         page = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
         links[each["path"]] = [page, format_address(page, "json")] if "json" in each["formats"] else [page]

@@ -53,7 +53,7 @@ class Pace:
     measured when the model was loaded, then by the times of finished jobs."""
 
     def __init__(self, speed: float) -> None:
-        self._first = self._seconds = 1 / speed  # seconds of one multiplication
+        self._first = self._seconds = 1 / speed  # how many seconds one multiplication takes
 
     def seconds(self, cost: float) -> float:
         return cost * self._seconds

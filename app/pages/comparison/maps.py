@@ -12,7 +12,8 @@ from lexiscope.app.pages.comparison.layers import KindView, LayerPair, as_set
 
 LARGEST_TABLE = 400  # most cells of a table: a larger map is drawn, without its numbers
 LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must be readable on white paper
-MAP_SIDE, LARGEST_CELL, NUMBERED = 320, 26, 20  # pixels of a figure; from NUMBERED on a cell has room for its number
+# pixels of a figure: the side of a map, the largest cell, the smallest cell with room for its number
+MAP_SIDE, LARGEST_CELL, NUMBERED = 320, 26, 20
 LEFT, RIGHT, TOP, BOTTOM = 52, 22, 34, 40  # pixels of a figure around each map
 ABOVE, BELOW = 34, 30  # pixels above and below all maps of a figure
 

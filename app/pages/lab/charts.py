@@ -37,8 +37,8 @@ def samples(inverse: InversePart) -> Iterator[tuple[str, KeepK]]:
 
 
 def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
-    """Draw charts by layer of the similarity of each two kinds of vectors, and of how many neurons have very similar
-    lists."""
+    """Draw charts by layer of the similarity of each two kinds of vectors, and of how many neurons have lists with at
+    least 15% of their tokens in common."""
     charts = []
     for compared, name in COMPARED.items():
         lines = []

@@ -43,8 +43,8 @@ def _pairs(index: Index, layer: int, head: int) -> list[TokenPair] | None:
 
 
 def rows(view: "PromptView") -> Iterator[Record]:
-    """Yield every term of the logit once: all heads, but only the largest neurons, and the sum over each layer's
-    neurons."""
+    """Yield a row for every term of the logit: each head, the biases, and the sum over each layer's neurons; then the
+    largest terms of single neurons."""
     found = view.attribution
     if not found:
         return
