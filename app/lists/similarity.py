@@ -63,8 +63,8 @@ class Agreement:
 def agreement(
     index: Index, shard: Shard, compared: str, of: Similarity, lens: str, first: Array, second: Array
 ) -> Agreement:
-    """Make an Agreement from the stored similarity and all stored token ids (E, K) of two vectors. `compared` is ff for
-    key and value, vo or qk."""
+    """Make an Agreement from the stored similarity and all stored token ids (both ends of the list, entries) of two
+    vectors. `compared` is ff for key and value, vo or qk."""
     end = agreeing_end(of)
     in_first = set(first[0].tolist())
     shared = [token for token in second[ENDS.index(end)].tolist() if token in in_first] if end else []

@@ -83,8 +83,8 @@ class Reading:
 def stored_vectors(
     index: Index, shard: Shard, vectors: Sequence[tuple[str, int]], lens: str, k: int | None
 ) -> tuple[list[Vector], Array]:
-    """Read the first k entries of both lists of each vector (kind, row). Return the vectors, and all stored token ids,
-    (V, E, K)."""
+    """Read the first k entries of both lists of each vector (kind, row). Return the vectors, and all stored token ids
+    (vectors, both ends of the list, entries)."""
     check_length(k)
     ids, scores = shard.vectors(vectors, lens)
     lists = zip(vectors, ids[:, :, :k].tolist(), scores[:, :, :k].tolist(), strict=True)

@@ -138,8 +138,8 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
 
 
 def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, str], Array]]:
-    """Split similarities of keys with values, (n, E), into a column for the top and one for the bottom. In each,
-    neurons that are more similar at the other end are NaN."""
+    """Split similarities of n keys with both ends of their values' lists, (n, 2), into a column for the top and one for
+    the bottom. In each, neurons that are more similar at the other end are NaN."""
     top, bottom = similarities.T
     yield (layer, "top"), np.where(top >= bottom, top, np.nan)
     yield (layer, "bottom"), np.where(bottom > top, bottom, np.nan)

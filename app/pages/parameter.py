@@ -376,7 +376,8 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
 
 
 def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
-    """Return the lists of each vector by the vector's name, and all stored token ids, (V, E, K)."""
+    """Return the lists of each vector by the vector's name, and all stored token ids (vectors, both ends of the list,
+    entries)."""
     length = _length(site, ask)
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)

@@ -100,7 +100,7 @@ class RoleList:
     places: list[Listing]
 
     def table(self) -> Table:
-        """Make the page's table of these vectors."""
+        """Make the page's table of the vectors in this list."""
         return Table("", (Column("rank", tip="rank"), WHERE, FIRST_TOKENS, SCORE), self.places)
 
 
