@@ -1,8 +1,8 @@
-"""Prepare the OpenAPI document for readers: pages with all their formats, types in words, examples."""
+"""Prepare the OpenAPI document for readers of /docs: each page with all its formats, types in words, examples."""
 
 from typing import Any
 
-FORMAT = ".{format}"  # ends the path of a page's data
+FORMAT = ".{format}"  # the end of the path of a page's data
 
 
 def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -21,7 +21,7 @@ def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def type_name(schema: dict[str, Any]) -> str:
-    """Describe a schema in a few words."""
+    """Describe the type in a JSON schema in a few words."""
     match schema:
         case {"$ref": str(reference)}:
             return reference.rsplit("/", 1)[-1]
@@ -43,6 +43,6 @@ def type_name(schema: dict[str, Any]) -> str:
 
 
 def example(argument: dict[str, Any]) -> Any:
-    """Return the first example of an argument, else its default, else ""."""
+    """Return the first example of an argument, else its default value, else ""."""
     schema = argument.get("schema", {})
     return next(iter(schema.get("examples", [])), schema.get("default", ""))
