@@ -1,4 +1,5 @@
-"""Shows an index to people: views and the command line."""
+"""Show an index to people: the web site, the command line, the worker and the notebook."""
 
-if __name__ != "lexiscope.app":  # a clone's root on sys.path would give every module a second name
+# Without this check a clone's folder on sys.path would give every module a second name.
+if __name__ != "lexiscope.app":
     raise ImportError("import lexiscope.app, not app")

@@ -1,4 +1,5 @@
-"""Count requests and their time, for Prometheus: one registry per app, so that two apps in a process do not mix."""
+"""Count requests and measure their time, for Prometheus. Each app has its own registry, so that two apps in one process
+do not mix."""
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -10,7 +11,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # upper bounds of times, in seconds
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they would be a line more for each series, which nobody reads
@@ -32,7 +33,7 @@ class Metrics:
             buckets=BUCKETS,
             registry=self._registry,
         )
-        ProcessCollector(registry=self._registry)  # process_resident_memory_bytes and others
+        ProcessCollector(registry=self._registry)  # adds process_resident_memory_bytes and others
 
     def count(self, route: str, status: int, seconds: float) -> None:
         self._requests.labels(route, str(status)).inc()

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 PREFIX = "LEXISCOPE_"
-PRIVATE = "private"  # marks a setting whose value only the operator may see
+PRIVATE = "private"  # the mark of a setting whose value only the operator may see
 HIDDEN = "(set, not shown)"
-SHORTEST_TOKEN = 16  # characters, too many to be guessed
+SHORTEST_TOKEN = 16  # fewest characters of a token, too many to be guessed
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?")
 
 
 def public_origin(url: str) -> str:
-    """Return scheme://host or scheme://host:port, without a slash at the end; ValueError if the URL is more."""
+    """Return scheme://host or scheme://host:port, without a slash at the end; raise ValueError if the URL has more."""
     parts = urlsplit(url)
     if url and not (parts.scheme in ("http", "https") and HOST.fullmatch(parts.netloc)):
         raise ValueError("write http:// or https:// and a host, such as https://lexiscope.example.org")
@@ -32,7 +32,7 @@ def public_origin(url: str) -> str:
 
 
 def header_token(token: SecretStr) -> SecretStr:
-    """Return the token if it can stand in a header and is long enough, else raise a ValueError."""
+    """Return the token if it can be sent in a header and is long enough; else raise a ValueError."""
     if token and not re.fullmatch(rf"[!-~]{{{SHORTEST_TOKEN},}}", token.get_secret_value()):
         raise ValueError(
             f"give {SHORTEST_TOKEN} or more letters, digits and signs of ASCII without spaces, such as `openssl rand "
@@ -154,8 +154,8 @@ class Settings(BaseSettings):
 
 
 def load(**chosen: Any) -> Settings:
-    """Return the settings; those that were chosen (not None) come before the environment's. ServeError names a wrong
-    one."""
+    """Return the settings. A given value, unless it is None, takes precedence over the environment. ServeError names a
+    wrong one."""
     try:
         return Settings(**{name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
@@ -166,13 +166,13 @@ def load(**chosen: Any) -> Settings:
 
 
 def _shown_input(error: "ErrorDetails") -> str:
-    """Return the wrong value, unless it is a secret."""
+    """Return the wrong value of a setting as text, unless it is a secret."""
     secret = Settings.model_fields[str(error["loc"][0])].annotation is SecretStr
     return "" if secret else f" = {error['input']!r}"
 
 
 def described(settings: Settings) -> list[dict[str, Any]]:
-    """Return every setting as plain data, for /-/settings and the README's test; private values that are set are
+    """Return every setting as plain data, for /-/settings and the README's test. Private values that are set are
     hidden."""
     values = settings.model_dump(mode="json")
     rows = []

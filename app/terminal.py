@@ -1,4 +1,5 @@
-"""Print views as tables in a terminal. Tokens are written so that control characters in them can do no harm."""
+"""Print the data of pages as tables in a terminal. Tokens are written so that control characters in them can do no
+harm."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -28,8 +29,8 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, Shape
 
 
 def isolated(text: str) -> str:
-    """Return a token with visible spaces; a token that is written from right to left does not turn the text around
-    it."""
+    """Return a token with visible spaces, marked so that a token written from right to left does not turn the text
+    around it."""
     shown = visible(text)
     if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in shown):
         return f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
@@ -37,7 +38,7 @@ def isolated(text: str) -> str:
 
 
 def print_view(console: Console, view: View, rows: int | None = None) -> None:
-    """Print a view. `rows` limits the rows of each table, for views with long tables, such as a head's."""
+    """Print the data of a page. `rows` limits the rows of each table, for pages with long tables, such as a head's."""
     match view:
         case ParameterView():
             _print_parameter(console, view)
@@ -48,7 +49,7 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
 
 
 def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
-    """Print the tables of a view that are for people."""
+    """Print those tables of a page that are for people."""
 
     if isinstance(view, ViewOfModel):
         _print_difference(console, view)
@@ -126,7 +127,7 @@ def _print_similarity(console: Console, what: str, top: float, bottom: float | N
 
 
 def _print_sides(console: Console, view: DirectionView) -> None:
-    """Print both sides of a direction in each of the head's matrices."""
+    """Print both sides of a singular direction, in each of the head's two matrices."""
     for matrix, of, names in (
         ("VO", view.vo, {"in": "in: reads", "out": "out: writes"}),
         ("QK", view.qk, {"query": "query: reads", "key": "key: reads"}),
@@ -179,7 +180,7 @@ def print_comparisons(console: Console, cards: Sequence[ComparisonCard]) -> None
 def _print_summary(
     console: Console, headings: Sequence[str], number: str, rows: Sequence[Sequence[str | Text]], faults: Sequence[str]
 ) -> None:
-    """Print a table, in which the column `number` is one of numbers, and below it what is wrong."""
+    """Print a table in which the column `number` is aligned as numbers, and below it the errors."""
     table = _blank_table()
     for heading in headings:
         table.add_column(heading, justify="right" if heading == number else "left", overflow="fold")
@@ -214,7 +215,7 @@ def _print_vectors(console: Console, vectors: dict[str, Vector | None], of_lengt
 
 
 def _print_side_by_side(console: Console, tables: Sequence[RenderableType]) -> None:
-    """Print the tables, as many in a row as fit the width of the terminal."""
+    """Print the tables, as many beside each other as fit the width of the terminal."""
     console.print(Columns(tables, padding=(0, 3)))
 
 

@@ -1,5 +1,5 @@
-"""Write the URL of every page: a path that names what the page shows, and a query without defaults, so that one view
-has one URL. Name the formats in which a view leaves the site, and pack long texts for an address."""
+"""Write the URL of every page: a path that names what the page shows, and a query without default values, so that one
+view has one URL. Name the formats in which a page can be downloaded, and compress long texts for an address."""
 
 import re
 import zlib
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, quote_plus
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.shape import HEAD_KINDS
 
-MOST_UNPACKED_BYTES = 1 << 20  # bytes of unpacked text, because a short address can hold very much
+MOST_UNPACKED_BYTES = 1 << 20  # limit on the bytes of an unpacked text, because a short address can unpack to very much
 
 
 def pack(text: str) -> str:
@@ -43,21 +43,21 @@ FORMATS = {
     "csv": "text/csv",
     "md": "text/markdown",
     "tex": "application/x-tex",
-}  # formats and their media types
-DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # addresses of data end in .json and so on
+}  # the formats and their media types
+DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # addresses of data end in .json, .csv and so on
 MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # some pages also have a figure
 FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 
-# Arguments that every link of the page being rendered takes along, such as hubs=hide. app/html/rendering.py sets them.
+# Arguments that every link of the page being rendered gets, such as hubs=hide. app/html/rendering.py sets them.
 taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
 
 _SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-", "vs", "labels")
 
 
 def is_reserved(name: str) -> bool:
-    """Return True if a page of the explorer has this address already, so that no model may have this name."""
+    """Return True if a page of the site already has this address, so that no model may have this name."""
     endings = tuple(f".{format}" for format in FIGURE_FORMATS)
     return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(endings)
 
@@ -68,12 +68,12 @@ def help_page(anchor: str = "") -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """Hold what this module knows of a page: enough to write its address and to read one that was pasted."""
+    """What this module knows of a page: enough to write its address, and to read an address that was pasted."""
 
     pattern: str  # the path below the model: "ff/{layer:number}/{neuron:number}"
     left_out: Mapping[str, Any]  # the value of each argument that an address leaves out
-    # For people: "Neuron {neuron} of layer {layer}", or "{MATRIX} of ..." in capitals. An address whose page has no
-    # title is not followed when it is pasted into the search.
+    # A title for people: "Neuron {neuron} of layer {layer}", or "{MATRIX} of ..." in capitals. An address of a page
+    # without a title does not open when it is pasted into the search.
     title: str = ""
 
     @cached_property
@@ -86,13 +86,13 @@ class Declared:
         return _BRACES.sub("{}", self.pattern) and "/" + _BRACES.sub("{}", self.pattern)
 
     def path(self, *values: Any) -> str:
-        """Write the path below the model."""
+        """Return the part of the path after the model, with these values in the braces of the pattern."""
         if len(values) != len(self.names):
             raise TypeError(f"{self.pattern} takes {', '.join(self.names)}")
         return self._template.format(*(quote(value) if isinstance(value, str) else value for value in values))
 
     def read(self, path: str) -> dict[str, str] | None:
-        """Return the values in the braces of a path, or None if the path is another page's."""
+        """Return the values in the braces of a path, or None if the path belongs to another page."""
         match = _regex(self.pattern).fullmatch(path)
         return match and match.groupdict()
 
@@ -110,8 +110,8 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 
 def link(name: str, model: str, *numbers: Any, **query: Any) -> str:
-    """Write the address of a page by its name; `numbers` are the values in its path, in order. An argument is left out
-    if it is None, empty or the page's usual value."""
+    """Return the address of a page by its name; `numbers` are the values in its path, in order. An argument is left out
+    if it is None, empty or the page's default."""
     page = DECLARED[name]
     return write_query(f"/{_name(model)}{page.path(*numbers)}", query, page.left_out)
 
@@ -125,8 +125,8 @@ class Links:
 
 
 def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
-    """Return the address of the page of a vector of any kind, which says its place (`app/lists/view.py`): its neuron's,
-    its subhead's or its direction's."""
+    """Return the address of the page of a vector (a dict with its place in the model): the page of its neuron, its
+    subhead (channel of a head) or its singular direction."""
     layer, head = vector["layer"], vector["head"]
     if vector["direction"] is not None:
         return link("direction", name, layer, head, vector["direction"], **query)
@@ -136,7 +136,7 @@ def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
 
 
 def turned(address: str, **changes: Any) -> str:
-    """Return the address of the same page with other arguments; None removes one."""
+    """Return the address of the same page with other arguments; None removes an argument."""
     path, query = _split(address)
     return write_query(path, {**query, **changes}, DEFAULTS)
 
@@ -157,8 +157,8 @@ def format_address(address: str, format: str) -> str:
 
 
 def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """Write a path with its arguments in the order given, then those that the links of this page take along; leave out
-    an argument that is None, empty or its default."""
+    """Return a path with its arguments in the order given, then those that all links of this page get. An argument that
+    is None, empty or its default is left out."""
     if taken := taken_along.get():
         query = {**query, **{name: value for name, value in taken.items() if name not in query}}
     arguments = [
@@ -170,16 +170,16 @@ def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]
 
 
 def _escape(value: str) -> str:
-    """Escape a value for a query; commas stay readable."""
+    """Escape a value for a query; commas stay as they are, to be readable."""
     return value if value.isascii() and value.isalnum() else quote_plus(value, ",:*@")
 
 
-_name = lru_cache(256)(quote)  # the names of the few models stand in every link of a page
+_name = lru_cache(256)(quote)  # every link of a page contains one of a few model names
 
 
 @lru_cache(64)
 def _split(address: str) -> tuple[str, Mapping[str, str]]:
-    """Split an address into path and arguments; cached, because a page changes the arguments of its own address many
-    times."""
+    """Split an address into path and arguments; the result is cached, because a page changes the arguments of its own
+    address many times."""
     path, _, query = address.partition("?")
     return path, dict(parse_qsl(query))

@@ -1,5 +1,5 @@
-"""Find the weights of a model, or of a difference of two models: by the name that a user gives, or by an index, which
-says what it was made from."""
+"""Find the weights of a model, or of the difference of two models: by the name that a user gives, or by an index, which
+records what it was made from."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from lexiscope.precompute.weights.checkpoint import Checkpoint
     from lexiscope.precompute.weights.difference import Difference, Parameters
 
-CACHE = ".cache"  # folder in the data folder
-LONGEST_NAME = 96  # characters of the name of an index
+CACHE = ".cache"  # name of the cache folder in the data folder
+LONGEST_NAME = 96  # most characters in the name of an index
 
 
 def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkpoint | Difference":
-    """Return the weights that a user names: by a source, or by an index, which says what it was made from.
+    """Return the weights that a user names: by a source (Hub id, folder or file), or by the name of an index, which
+    records its source.
 
-    A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
+    A Hub model that is already built stays at its commit, whatever the Hub has today, unless another revision is asked
+    for.
     """
     from lexiscope.precompute.weights.sources import ALIASES
 
@@ -50,7 +52,8 @@ def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkp
 
 
 def find_checkpoint(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
-    """Return the weights of one model that a user names; WeightsError if it is a difference."""
+    """Return the weights of one model that a user names; raise WeightsError if the name is that of a difference of two
+    models."""
     from lexiscope.precompute.weights.difference import Difference
 
     weights = find_weights(asked, data, revision)
@@ -63,8 +66,8 @@ def find_checkpoint(asked: str, data: Path, revision: str | None = None) -> "Che
 def find_difference(
     tuned: str, base: str, data: Path, name: str | None = None, revision: str | None = None
 ) -> "Difference":
-    """Return the difference of two models that a user names; `revision` is of the tuned one. Hub models stay at the
-    commits that the difference was built from."""
+    """Return the difference of two models that a user names; `revision` is that of the tuned model. Hub models stay at
+    the commits from which the difference was already built."""
     from lexiscope.precompute.rebuild_command import difference_name
     from lexiscope.precompute.weights.architectures import describe
     from lexiscope.precompute.weights.difference import Difference
@@ -73,7 +76,7 @@ def find_difference(
         _check_name(name)
     checkpoints = [find_checkpoint(tuned, data, revision), find_checkpoint(base, data)]
     name = name or difference_name(*(checkpoint.name for checkpoint in checkpoints))
-    with suppress(IndexFault):  # ignored here, because the build itself says what is wrong with an index
+    with suppress(IndexFault):  # ignored here, because the build itself reports errors of an index
         if (built := _manifest_of(name, data)) and built.minus:
             pinned = (built.source, revision or built.revision), (built.minus.source, built.minus.revision)
             for at, (source, commit) in enumerate(pinned):
@@ -84,7 +87,8 @@ def find_difference(
 
 
 def weights_of_index(index: "Index") -> "Parameters":
-    """Return the model, or the difference, that an index was made from; BadWeights if its hash is another."""
+    """Return the model, or the difference of two models, that an index was made from; raise BadWeights if the hash of
+    the weights is another."""
     from lexiscope.precompute.weights.architectures import describe
 
     manifest, cache = index.manifest, index.folder.parent / CACHE
@@ -111,7 +115,8 @@ def _check(index: "Index", checkpoint: "Checkpoint", shape: "Shape", weights_sha
 
 
 def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = None) -> "Difference":
-    """Return the difference that a manifest is of; `revision` is of the tuned model, if not as it was built."""
+    """Return the difference of two models that a manifest describes; `revision` is that of the tuned model, if another
+    one is wanted than was built."""
     from lexiscope.precompute.weights.architectures import describe
     from lexiscope.precompute.weights.difference import Difference
 
@@ -132,7 +137,8 @@ def _check_name(name: str) -> None:
 
 
 def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
-    """Return the checkpoint; a model whose page would have the address of another page gets another name."""
+    """Return the checkpoint of a source; a model whose page would have the address of another page gets another
+    name."""
     from lexiscope.precompute.weights.sources import resolve
 
     checkpoint = resolve(source, revision=revision or None, cache=cache)
@@ -140,12 +146,12 @@ def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
 
 
 def _manifest_of(asked: str, data: Path) -> "Manifest | None":
-    """Return the manifest of the index that has the name, or None; IndexFault if the manifest cannot be used."""
+    """Return the manifest of the index of this name, or None; raise IndexFault if the manifest cannot be used."""
     from lexiscope.precompute.index.manifest import Manifest
     from lexiscope.precompute.index.origin import MODEL_NAME, model_name
 
     name = model_name(asked)
-    if not MODEL_NAME.fullmatch(name):  # `name` is a path
+    if not MODEL_NAME.fullmatch(name):  # the text is a path, not a name
         return None
     try:
         manifest = Manifest.load(data / name)

@@ -1,1 +1,1 @@
-"""What the site and the worker both put around their FastAPI apps, and how both listen."""
+"""Code that the site and the worker share: the middleware around their FastAPI apps, and the sockets that both open."""

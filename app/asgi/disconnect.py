@@ -1,5 +1,4 @@
-"""Cancel work as soon as its client has disconnected. The site does so when a visitor leaves, the worker when the site
-does."""
+"""Cancel work as soon as its client has disconnected: the site when a visitor leaves, a worker when the site does."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -14,16 +13,16 @@ T = TypeVar("T")
 
 
 async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the work's result. If the other end of the request hangs up before, cancel the work and raise VisitorGone.
+    """Return the work's result. If the client of the request disconnects first, cancel the work and raise VisitorGone.
 
-    The body of the request must have been read, if it has one that matters.
+    The body of the request must have been read before, if the request has one.
     """
     working, leaving = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        leaving.result()  # raises what is wrong with the body of the request
+        leaving.result()  # raises the error that reading the body has ended with
         raise VisitorGone("nobody waits for this answer")
     finally:
         for task in (working, leaving):

@@ -1,4 +1,5 @@
-"""How `serve` and `worker` listen: sockets, the limits that uvicorn has, and open files."""
+"""Set up the HTTP server of `serve` and `worker`: its socket, the limits that uvicorn enforces, and how many files it
+may open."""
 
 import resource
 import socket
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from lexiscope.app.settings import Settings
 
 BACKLOG = 2048
-HEADER_BYTES = 1 << 15  # of a request's headers; a request with more is answered 400
+HEADER_BYTES = 1 << 15  # largest headers of a request; a request with more is answered 400
 MOST_OPEN_FILES = 65536
 
 
 def make_server(
     app: "ASGIApp", settings: "Settings", *, grace_seconds: int, keep_alive_seconds: int = 5
 ) -> "uvicorn.Server":
-    """Make a server. `grace_seconds`: the time that answers on their way have when it stops."""
+    """Make a uvicorn server. When it stops, answers that have begun get `grace_seconds` to finish."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -29,13 +30,14 @@ def make_server(
         # During a burst of 120 connections a newcomer waits 7 s with uvloop, which lets in one connection per round,
         # and 1 to 2 s with asyncio, at nearly the same rate.
         loop="asyncio",
-        http="h11",  # uvicorn bounds the head of a request with h11 only
+        http="h11",  # uvicorn limits the size of headers with h11 only
         ws="none",
         lifespan="on",
         log_level=settings.log_level,
         access_log=False,  # uvicorn would log what visitors type; app/asgi/middleware.py does not
         server_header=False,
-        limit_concurrency=min(settings.connections, raise_file_limit() * 3 // 4) + 1,  # uvicorn refuses the last one
+        # uvicorn refuses the connection that reaches the limit, so the limit is one more
+        limit_concurrency=min(settings.connections, raise_file_limit() * 3 // 4) + 1,
         h11_max_incomplete_event_size=settings.url_limit + HEADER_BYTES,
         timeout_keep_alive=keep_alive_seconds,
         timeout_graceful_shutdown=grace_seconds,
@@ -44,7 +46,7 @@ def make_server(
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as the system allows, and return how many."""
+    """Raise the limit of open files of this process as far as the system allows, and return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -54,7 +56,7 @@ def raise_file_limit() -> int:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that takes connections from now on; ServeError says why there can be none."""
+    """Return a socket that accepts connections at once; raise ServeError with the reason if that fails."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -76,7 +78,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def listen_at_path(path: Path) -> socket.socket:
-    """Return a Unix socket that only this user can connect to; a socket that a dead process left there is replaced."""
+    """Return a Unix socket that only this user can connect to. A socket that a dead process left at the path is
+    replaced."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if path.is_socket() and not _somebody_listens(path):
@@ -97,12 +100,12 @@ def _somebody_listens(path: Path) -> bool:
 
 
 def browser_address(listener: socket.socket) -> str:
-    """Return the address to open in a browser on this machine."""
+    """Return the address of the listening server to open in a browser on this machine."""
     host, port = listener.getsockname()[:2]
     return url_of(host, port)
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the URL, on this machine, of a server that listens at this host and port."""
+    """Return the URL of a server that listens at this host and port of this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

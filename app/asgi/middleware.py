@@ -1,5 +1,5 @@
-"""Middleware of the site and of the worker: a limit on bodies, a count of requests, and the answers where the app
-inside has none."""
+"""Middleware of the site and of the worker: limit the bodies of requests, count requests, and answer where the app has
+no answer of its own, after an error or while the server stops."""
 
 import asyncio
 import logging
@@ -15,21 +15,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexiscope.app.metrics import Metrics
 
-STOPPING_RETRY_SECONDS = 10  # seconds that a server which is stopping asks its visitors to wait
+STOPPING_RETRY_SECONDS = 10  # a stopping server tells its visitors to come back after so many seconds
 LAST_ANSWERS_SECONDS = 1
-NO_ANSWER = 499  # the status that is counted where the visitor left before anything was sent
+NO_ANSWER = 499  # the status that is counted if the visitor left before anything was sent
 
 logger = logging.getLogger("lexiscope")
 access_logger = logging.getLogger("lexiscope.access")
 
-# Makes the page of an error from (request, status, detail, headers).
+# A function that makes the page of an error from (request, status, detail, headers).
 ErrorPage: TypeAlias = Callable[[Request, int, str, Mapping[str, str]], Awaitable[Response]]
 
 
 class BodyLimit:
     """Answer 413 to a body of more than `limit` bytes, and 408 to one that has not arrived within `seconds`.
 
-    An answer that is sent before the body was read ends the connection.
+    If an answer is sent before the whole body was read, the connection is closed.
     """
 
     def __init__(self, app: ASGIApp, limit: int, seconds: float) -> None:
@@ -82,7 +82,7 @@ def _announces_body(scope: Scope) -> bool:
 
 
 class RequestLog:
-    """Count every request, and log it if that is wanted: method, route and status, never what a visitor typed."""
+    """Count every request and, if logging is on, log its method, route and status, but never what a visitor typed."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, access_log: bool) -> None:
         self.app = app
@@ -111,8 +111,8 @@ class RequestLog:
 
 
 class CatchErrors:
-    """Answer 500 in plain text after an error of the program, and 503 to a request that is cancelled because the
-    server stops."""
+    """Answer 500 in plain text after an unexpected error, and 503 to a request that is cancelled because the server
+    stops."""
 
     def __init__(self, app: ASGIApp, error_page: ErrorPage) -> None:
         self.app = app
@@ -132,7 +132,7 @@ class CatchErrors:
             self._running.discard(task)
 
     def _receive_lifespan(self, receive: Receive) -> Receive:
-        """Let the shutdown wait for the last answers: uvicorn cancels requests and shuts down at once."""
+        """Delay the shutdown until the last answer is sent: uvicorn cancels requests and shuts down without waiting."""
 
         async def receive_after_answers() -> Message:
             message = await receive()
@@ -167,7 +167,8 @@ class CatchErrors:
 
 
 def log_error(what: str, error: BaseException) -> None:
-    """Log where it failed; the message and the values, which may be what a visitor typed, only at level debug."""
+    """Log where in the code an error happened. Its message and values may hold what a visitor typed, so they are logged
+    only at level debug."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
     logger.error("%s failed: %s%s", what, type(error).__name__, where)

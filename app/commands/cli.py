@@ -18,7 +18,7 @@ NAMES = (
 )  # fmt: skip
 COMMANDS: tuple[Command, ...] = tuple(import_module(f"lexiscope.app.commands.{name}").run for name in NAMES)
 
-# Modules that a plain install lacks, and the extra of pyproject.toml that installs each.
+# The modules that a plain install lacks, each with the extra of pyproject.toml that installs it.
 EXTRAS = {
     **dict.fromkeys(
         ("gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch", "transformers"), "precompute"
@@ -27,12 +27,13 @@ EXTRAS = {
     "ray": "ray",
 }
 
-UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # errors of standard output
+# the errors of a standard output that cannot be written
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 done, 1 an error (with a message), 130 interrupted. argparse exits
-    with 2 if the words are no command."""
+    """Run the command and return its exit code: 0 for success, 1 after an error (with a message), 130 if interrupted.
+    argparse exits with 2 if the command line is wrong."""
     if sys.stdout is None:
         _print_error("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
         return 1
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_error(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
         return 1
     except BrokenPipeError:
-        _give_up_stdout()  # the reader (`| head`) has seen enough
+        _give_up_stdout()  # the program that reads the output, such as `head`, has closed it
         return 1
     except OSError as error:
         if error.filename is not None or error.errno not in UNWRITABLE:
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_error(text: str) -> None:
-    """Print a message to standard error, without control characters of the files and names that it quotes."""
+    """Print a message to standard error, without the control characters of file names and texts that it quotes."""
     print(plain(f"lexiscope: {text}"), file=sys.stderr)
 
 
@@ -94,7 +95,7 @@ class _Version(argparse.Action):
 
 
 def _allow_any_text() -> None:
-    """Print the escape of a character that the encoding of the terminal lacks: tokens are of all scripts."""
+    """Print the escape of a character that the terminal's encoding lacks, because tokens may be of any script."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -1,7 +1,8 @@
-"""What a command is: one declaration of its name, help and options; and how a long command runs and ends.
+"""Declare commands: the name, help and options of each; and what long commands do at their start and end.
 
 Options are declared for argparse: with pydantic-settings, typer or cyclopts every command would be a class or a long
-signature of annotations, of the same length, and importing them takes longer than many commands run."""
+signature of annotations, of the same length, and importing these libraries takes longer than many commands run.
+"""
 
 import argparse
 import os
@@ -20,12 +21,13 @@ from lexiscope.precompute.shape import LENSES, SIDES
 GOES_ON = "Finished {} are kept; the same command goes on from here"
 
 
-# Adds an argument of a command, or a group of them, to its parser.
+# A function that adds an argument of a command, or a group of arguments, to the command's parser.
 Option: TypeAlias = Callable[[Any], object]
 
 
 def option(names: str, words: str, parse: Callable[[str], Any] = str, **settings: Any) -> Option:
-    """Declare an option or a positional argument: its names, separated by spaces, its line of help, and its type."""
+    """Declare an option or a positional argument: its names, separated by spaces, its line of help, and the function
+    that parses its value."""
     if parse in METAVARS:
         settings.setdefault("metavar", METAVARS[parse])
     return lambda parser: parser.add_argument(*names.split(), help=words, type=parse, **settings)
@@ -37,7 +39,7 @@ def flag(name: str, words: str) -> Option:
 
 
 def group(title: str, *options: Option) -> Option:
-    """Put options under a heading in the help."""
+    """Group options under a heading in the help."""
 
     def add(parser: argparse.ArgumentParser) -> None:
         headed = parser.add_argument_group(title)
@@ -52,11 +54,12 @@ class Command:
     """A subcommand of `lexiscope`. Calling it with parsed arguments runs it."""
 
     name: str
-    summary: str  # one line, in the list of commands
+    summary: str  # its line in the list of commands
     description: str
     options: tuple[Option, ...]
     run: Callable[[argparse.Namespace], int | None]
-    extra: str | None  # the extra of pyproject.toml to name if a module is missing; None: as cli.py has it
+    # the extra of pyproject.toml to name if a module is missing; None: cli.py chooses it by the module
+    extra: str | None
     examples: str
 
     def __call__(self, args: argparse.Namespace) -> int:
@@ -66,20 +69,22 @@ class Command:
 def command(
     name: str, summary: str, description: str, *options: Option, extra: str | None = None, examples: str = ""
 ) -> Callable[[Callable[[argparse.Namespace], int | None]], Command]:
-    """Make the decorated function a command with these options; it returns an exit code, or None for 0."""
+    """Turn the decorated function into a command with these options. The function returns an exit code, or None for
+    0."""
     return lambda run: Command(name, summary, description, options, run, extra, examples)
 
 
 def make_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
-    """Make the parser of `lexiscope` with these commands, which all have --data. In the arguments that it returns,
-    `run` is the command."""
+    """Make the parser of `lexiscope` with these commands; each of them also gets the option --data. The parsed
+    arguments hold the chosen command as `run`."""
     parser = argparse.ArgumentParser(prog="lexiscope", description="Read a transformer's weights as words.")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in commands:
         subparser = subparsers.add_parser(each.name, help=each.summary, description=each.description)
         if each.examples:
             subparser.epilog, subparser.formatter_class = each.examples, argparse.RawDescriptionHelpFormatter
-        data = Path(os.environ.get("LEXISCOPE_DATA") or "data")  # read when a command starts, not when it is imported
+        # the environment is read when a command starts, not when this module is imported
+        data = Path(os.environ.get("LEXISCOPE_DATA") or "data")
         words = "where the indexes are (default: the environment's LEXISCOPE_DATA, else ./data)"
         for add_option in (*each.options, option("--data", words, Path, metavar="DIR", default=data)):
             add_option(subparser)
@@ -87,11 +92,12 @@ def make_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
     return parser
 
 
-# Types of values: what argparse calls with the text of an argument.
+# Types of values: argparse calls one with the text of an argument.
 
 
 def number(kind: type[int] | type[float], meaning: str, least: float, most: float = sys.float_info.max) -> Any:
-    """Make a type of numbers within bounds; `meaning` says which, for the message about a wrong one."""
+    """Make an argparse type for numbers from `least` to `most`. `meaning` describes them in the message about a wrong
+    number."""
 
     def parse(text: str) -> float:
         try:
@@ -110,7 +116,7 @@ amount = number(float, "a number from 0 on, such as 1 or 0.5", 0)
 
 
 def layers(text: str) -> tuple[int, ...]:
-    """Parse numbers and ranges, as in 0,5,30-35."""
+    """Parse numbers of layers and ranges of them, such as 0,5,30-35."""
     numbers: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part.strip())
@@ -122,7 +128,7 @@ def layers(text: str) -> tuple[int, ...]:
 
 
 def some_of(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    """Make a type of names with commas between them; they are returned in the order of the known ones."""
+    """Make an argparse type for known names with commas between them. It returns the names in the order of `known`."""
 
     def names(text: str) -> tuple[str, ...]:
         given = [name.strip() for name in text.split(",")]
@@ -133,7 +139,8 @@ def some_of(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     return names
 
 
-METAVARS = {positive: "N", natural: "N", int: "N", amount: "N", layers: "A-B"}  # unless an option has its own
+# the placeholder of a value in the help, unless an option has its own
+METAVARS = {positive: "N", natural: "N", int: "N", amount: "N", layers: "A-B"}
 
 
 # Options that several commands have.
@@ -155,7 +162,7 @@ def kinds(default: str) -> Option:
 
 
 def text_limits(limit: int, length: int) -> tuple[Option, Option]:
-    """Declare how many texts of a file are read, and how many tokens of each."""
+    """Declare two options: how many texts of a file are read, and how many tokens of each text."""
     return (
         option("--limit", f"at most so many texts, evenly spread over the file ({limit})", positive, default=limit),
         option("--tokens", f"of each text, the rest is left out ({length})", positive, default=length),
@@ -181,11 +188,11 @@ LISTEN = (
     option("--host", "the address to listen at (default: LEXISCOPE_HOST, else 127.0.0.1)"),
     option("--port", "the port; 0: any (default: LEXISCOPE_PORT, else 8000)", int),
 )
-CHILD = flag("--child", argparse.SUPPRESS)  # the command ends when its standard input does
+CHILD = flag("--child", argparse.SUPPRESS)  # with this flag, a command ends when its standard input is closed
 
 
 def print_answer(view: Any, as_json: bool, rows: int | None = None) -> None:
-    """Print a view as JSON or, for people, as tables, with so many rows of each long one."""
+    """Print what a page shows, as JSON or as tables for people; `rows` limits the rows of each table."""
     if as_json:
         from lexiscope.app.formats.json_format import ascii_json
 
@@ -203,7 +210,7 @@ def print_answer(view: Any, as_json: bool, rows: int | None = None) -> None:
 
 
 def check_folder(data: Path) -> None:
-    """Raise a BuildError if the data folder cannot be used, before anything is fetched or computed for it."""
+    """Raise a BuildError if the data folder cannot be used, before anything is downloaded or computed for it."""
     try:
         data.exists()
     except OSError as error:
@@ -223,8 +230,8 @@ P = TypeVar("P", bound=Progress)
 
 @contextmanager
 def stopping(progress: P, failed: str = "", error: type[LexiscopeError] = BuildError) -> Iterator[P]:
-    """Stop showing progress at the end. An OSError, of a disk or a folder that does not do what every disk does, is
-    raised as `error`, with a message that begins with `failed`, if that is given."""
+    """Stop the display of progress at the end. Raise an OSError, such as that of a full disk, as `error`, with a
+    message that begins with `failed` if that is given."""
     try:
         yield progress
     except OSError as reason:
@@ -237,10 +244,10 @@ def stopping(progress: P, failed: str = "", error: type[LexiscopeError] = BuildE
 
 @contextmanager
 def exit_on_signals(state: str) -> Iterator[None]:
-    """On Ctrl-C, SIGTERM or a closed terminal, say how to go on and exit with the code that a shell expects.
+    """On Ctrl-C, SIGTERM or a closed terminal, print how to continue and exit with the code that a shell expects.
 
-    `state` says what is kept and what the same command would do, as GOES_ON does. The process ends at once: Python
-    would wait for threads that still search, which cannot be interrupted and have nothing to lose.
+    `state` is the text that says what has been saved, and what running the command again would do. The process ends at
+    once: Python would wait for threads that still compute, which cannot be interrupted and have nothing to lose.
     """
     exit_code: int | None = None
 
@@ -251,7 +258,7 @@ def exit_on_signals(state: str) -> Iterator[None]:
 
     former_handlers: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup has the signal ignored
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup makes a process ignore this signal
             former_handlers[number] = signal.signal(number, interrupt)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`lexiscope compare`: how alike the layers of two models are, and which of their vectors match."""
+"""`lexiscope compare`: measure how similar the layers of two models are, and find which of their vectors match."""
 
 import argparse
 

@@ -1,4 +1,5 @@
-"""`lexiscope demo`: fetch a small real model, build its index, serve it meanwhile, and show a few of its lists."""
+"""`lexiscope demo`: fetch a small real model and build its index, while a server already shows it, and print a few of
+its lists."""
 
 import argparse
 import subprocess
@@ -45,10 +46,10 @@ def build_and_show(args: argparse.Namespace) -> None:
 
 @contextmanager
 def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """Start the server in a process of its own, and give the process and the line with its address.
+    """Start the server in a process of its own, and give the process and the line that it prints with its address.
 
-    The server ends when this process does, also when this process is killed. Unless --port is given, it takes any free
-    port if the usual one is taken: people who try the demo may have another server.
+    The server ends when this process does, even if this process is killed. Unless --port is given, it takes any free
+    port if the usual one is taken: people who try the demo may have another server running.
     """
     from lexiscope.app.live.process import lexiscope_command
 
@@ -60,7 +61,7 @@ def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Pope
         assert child.stdout
         try:
             address = child.stdout.readline().strip()
-            if not address:  # the child has printed why; a build without the explorer is not what was asked for
+            if not address:  # the server has printed why it did not start; a build alone is not what was asked for
                 raise ServeError("the explorer cannot start, so nothing is built; --no-serve builds without it")
             print(address, flush=True)
             yield child, address
@@ -69,7 +70,7 @@ def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Pope
 
 
 def show_tour(data: Path) -> None:
-    """Print the tour; leave out what it would show of layers that are not built (--layers)."""
+    """Print the tour of a few lists, without those in layers that are not built because of --layers."""
     parser = make_parser([seeds.run, show.run, models.run])
     for question, words in TOUR:
         print(f"\n{question}\n$ lexiscope {words}", flush=True)

@@ -1,4 +1,4 @@
-"""`lexiscope export`: the lists of a model as Parquet or CSV, for notebooks and databases."""
+"""`lexiscope export`: write the lists of a model as Parquet or CSV, for notebooks and databases."""
 
 import argparse
 from pathlib import Path

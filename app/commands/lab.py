@@ -1,4 +1,4 @@
-"""`lexiscope lab`: the paper's measurements of one model."""
+"""`lexiscope lab`: repeat the paper's measurements on one model."""
 
 import argparse
 from pathlib import Path
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from lexiscope.precompute.index.lab_record import LabRecord
 
 MEASUREMENTS = ("similarity", "inverse", "coverage")
-ACTIVE_VECTORS, LAB_TEXTS, LAB_TOKENS = 10, 60, 128  # numbers of active vectors, of texts, and of tokens of each text
+# how many active vectors are taken, how many texts, and how many tokens of each text
+ACTIVE_VECTORS, LAB_TEXTS, LAB_TOKENS = 10, 60, 128
 LARGEST_SEED = (1 << 31) - 1
 
 
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lines(name: str, record: "LabRecord") -> list[str]:
-    """Return a few of the numbers that were measured; the page has all of them."""
+    """Return lines with a few of the measured numbers; the page of the lab shows all of them."""
     lines = []
     if record.similarity and (ff := record.similarity.ff):
         lines.append(f"similarity of keys and values: {_mean(ff.matched)} (shuffled {_mean(ff.shuffled)})")

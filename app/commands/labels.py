@@ -1,4 +1,5 @@
-"""`lexiscope labels check`: read files of labels as the server does, and say what is wrong with them."""
+"""`lexiscope labels check`: read files of labels (what people wrote about parameters) as the server does, and print
+what is wrong with them."""
 
 import argparse
 from collections import Counter
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     option("files", "files of labels (default: all in DATA/labels)", Path, metavar="FILE", nargs="*"),
 )
 def run(args: argparse.Namespace) -> int:
-    """Print what is wrong with each file; return 1 if anything is."""
+    """Print what is wrong with each file; return 1 if anything is wrong, else 0."""
     from lexiscope.precompute.index.label_files import LABELS, label_paths, plain_path, read_label_file
 
     folder = args.data / LABELS
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
-    """Return what is wrong with labels of parameters that a model of the data folder does not have."""
+    """Return a message for each label of a parameter that its model, which is in the data folder, does not have."""
     from lexiscope.app.library.labels import ModelLabels
     from lexiscope.precompute.index.data_folder import open_model
 
@@ -57,7 +58,7 @@ def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
         try:
             shape = open_model(data, model).shape
         except NotFound:
-            continue  # a model without an index here may have any parameter
+            continue  # without an index of the model nothing is known of its parameters
         except LexiscopeError as error:
             faults.append(f"addresses of {model} were not checked: {error}")
             continue

@@ -1,5 +1,5 @@
-"""`lexiscope models`: what is built, how far, how large, and which models are compared.
-The command reads manifests and headers, never lists."""
+"""`lexiscope models`: list the models of the data folder: how much of each is built, its size, and which models are
+compared. The command reads manifests and headers of files, never the lists."""
 
 import argparse
 

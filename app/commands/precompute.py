@@ -1,4 +1,4 @@
-"""`lexiscope precompute`: build indexes of models, or go on with builds that were stopped."""
+"""`lexiscope precompute`: build indexes of models, or continue builds that were stopped."""
 
 import argparse
 import re
@@ -61,7 +61,7 @@ def ray_address(text: str) -> str:
     option("--gpus-per-task", "of the cluster's GPUs, such as 1 or 0.5 (default: 1 if it has any)", amount),
 )
 def run(args: argparse.Namespace) -> int:
-    """Build all models; if one fails, the others are still built, and the exit code is 1."""
+    """Build all models. If one fails, the others are still built, and the exit code is 1."""
     if args.name is not None and (args.minus is None or len(args.models) > 1):
         raise BuildError(
             f"--name {args.name} is for one difference: lexiscope precompute MODEL --minus BASE --name NAME"
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _build_here(args: argparse.Namespace) -> int:
-    """Build one model after the other; return how many failed."""
+    """Build the models one after the other on this machine, and return how many failed."""
     failed = 0
     for model in args.models:
         try:
@@ -97,7 +97,7 @@ def _build(model: str, args: argparse.Namespace) -> None:
 
 
 def _build_on_ray(args: argparse.Namespace) -> int:
-    """Build all models at once; return how many failed."""
+    """Build all models at once on a Ray cluster, and return how many failed."""
     check_folder(args.data)
     from lexiscope.precompute.ray_cluster import LOCAL, keep_others_out
 

@@ -1,4 +1,5 @@
-"""`lexiscope pull`: fetch an index from a repository of the Hub, an address or a folder, or go on with it."""
+"""`lexiscope pull`: fetch an index from a repository of the Hub, an address or a folder, or continue a fetch that was
+stopped."""
 
 import argparse
 

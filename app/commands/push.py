@@ -1,4 +1,4 @@
-"""`lexiscope push`: publish an index in a dataset repository of the Hub, or go on with it."""
+"""`lexiscope push`: publish an index in a dataset repository of the Hub, or continue an upload that was stopped."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`lexiscope worker --ray`: run models as applications of Ray Serve, each at its own path, until the command ends."""
+"""`lexiscope worker --ray`: serve models as applications of Ray Serve, each at its own path, until the command ends."""
 
 import argparse
 import logging
@@ -23,9 +23,10 @@ from lexiscope.precompute.ray_cluster import LOCAL, keep_others_out
 if TYPE_CHECKING:
     from lexiscope.app.worker.ray_serve import WorkerArguments
 
-OBJECT_STORE_BYTES = 200 << 20  # room for objects in a cluster that this command starts; answers are far smaller
-REPLICA_MARGIN_SECONDS = 1  # time left for a replica to say itself that it took too long
-ANSWER_SECONDS = 60  # longest time until an application that runs answers at its address
+OBJECT_STORE_BYTES = 200 << 20  # memory for objects in a cluster that this command starts; answers are far smaller
+# how much longer the server waits, so that a replica can itself report that it took too long
+REPLICA_MARGIN_SECONDS = 1
+ANSWER_SECONDS = 60  # longest time until an application that has started answers at its address
 PASSED_ON = (
     "threads", "min_replicas", "target_requests", "cpus_per_replica", "gpus_per_replica", "scale_up_seconds",
     "scale_down_seconds",
@@ -62,7 +63,7 @@ def run_on_ray(args: argparse.Namespace) -> int:
 
 
 def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -> None:
-    """Start Serve with its HTTP proxies, on every node or on this one; if Serve runs already, it stays as it is."""
+    """Start Ray Serve with its HTTP proxies, on every node or on this one; leave it as it is if it already runs."""
     from ray import serve
 
     serve.start(
@@ -78,7 +79,8 @@ def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -
 
 
 def deploy(name: str, application: Any) -> None:
-    """Return when the replicas have loaded the model; ServeError says why they cannot."""
+    """Deploy an application and return once its replicas have loaded the model. Raise ServeError with the reason if
+    they cannot."""
     from ray import serve
 
     logs = {"log_level": "WARNING", "enable_access_log": False}
@@ -91,13 +93,14 @@ def deploy(name: str, application: Any) -> None:
 
 
 def reason_of(message: str) -> str:
-    """Return what is wrong by Serve's message: the last line of a traceback, without the name of the error."""
+    """Return the reason in an error message of Ray Serve: the last line of its traceback, without the name of the
+    error."""
     return re.sub(r"^[\w.]+: ", "", message.strip().rpartition("\n")[2])
 
 
 def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
-    """Return the arguments of each application by its model's name, which is its path, too. A ServeError says what is
-    wrong with weights or numbers before anything starts."""
+    """Return the arguments of each application by its model's name, which is also its path. Raise a ServeError about
+    wrong weights or numbers before anything starts."""
     from pydantic import ValidationError
 
     from lexiscope.app.worker.ray_serve import WorkerArguments
@@ -124,7 +127,8 @@ def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
 
 
 def _address(args: argparse.Namespace) -> str:
-    """Return the address at which Serve will listen; on a cluster of our own, ServeError if another program does."""
+    """Return the address at which Ray Serve will listen. On a cluster that this command starts, raise ServeError if
+    another program listens there."""
     if args.ray_address != LOCAL:
         if not args.port:
             raise ServeError("--port 0 is for a cluster of its own: give the port at which every node is to listen")
@@ -136,7 +140,7 @@ def _address(args: argparse.Namespace) -> str:
 
 
 def check_room(applications: "Mapping[str, WorkerArguments]", there: Mapping[str, float]) -> None:
-    """Raise a ServeError if the replicas do not fit on this machine: Serve would wait for room without end."""
+    """Raise a ServeError if the replicas need more than this machine has, because Ray Serve would then wait forever."""
     for what in ("cpus", "gpus"):
         wanted = sum(one.min_replicas * getattr(one, f"{what}_per_replica") for one in applications.values())
         has = there.get(what.upper()[:-1], 0)
@@ -148,7 +152,8 @@ def check_room(applications: "Mapping[str, WorkerArguments]", there: Mapping[str
 
 
 def _wait_for_answer(name: str, url: str) -> None:
-    """Return when the application answers at the address; if Serve ran already, it may listen elsewhere."""
+    """Return once the application answers at its address. If Ray Serve was running before, it may listen at another
+    one."""
     import httpx2
 
     deadline = time.monotonic() + ANSWER_SECONDS

@@ -1,4 +1,4 @@
-"""`lexiscope reproduce`: the lists that the paper printed of a model, and how much of them is in ours."""
+"""`lexiscope reproduce`: print the lists that the paper shows of a model, and how much of them is in the index."""
 
 import argparse
 

@@ -1,5 +1,5 @@
-"""`lexiscope seeds`: the vectors that write (or read) words like the given ones, over all layers.
-The command needs the weights, which it finds as precompute does, and the index, for the words of each vector."""
+"""`lexiscope seeds`: find the vectors that write (or read) words like the given ones, in all layers. The command needs
+the model's weights, which it finds as `precompute` does, and the index, for the words of each vector."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -64,7 +64,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _first_tokens(index: "Index", model: "Parameters", ranked: "list[Ranked]", lens: str) -> "list[FirstTokens]":
-    """Return the first tokens of results in layers that are not built, made from the weights."""
+    """Return the first tokens of the found vectors that are in layers without stored lists, computed from the
+    weights."""
     from lexiscope.app.lists.first_tokens import unbuilt
     from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens
     from lexiscope.precompute.live.words import Vocabulary
@@ -87,7 +88,7 @@ def tokenizer_of(index: "Index") -> "Tokenizer":
     path = index.folder / TOKENIZER
     try:
         return parse_tokenizer(read_regular(path))
-    except Exception as error:  # the library raises nothing more special
+    except Exception as error:  # the library `tokenizers` raises a plain Exception
         raise IndexFault(
             f"{path} cannot be read ({error}): run `{index.manifest.rebuild_command}` again to replace it"
         ) from None

@@ -1,4 +1,4 @@
-"""`lexiscope serve`: the explorer at an address of this machine, over all indexes of the data folder."""
+"""`lexiscope serve`: serve the web site over all indexes of the data folder, at an address of this machine."""
 
 import argparse
 import gc
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _serve(settings: "Settings", listener: socket.socket, child: bool) -> None:
-    gc.disable()  # while the app is made, collecting garbage would only take time
+    gc.disable()  # collecting garbage while the app is made would only cost time
     try:
         from lexiscope.app.asgi.http_server import make_server
         from lexiscope.app.site.server import create_app

@@ -1,5 +1,5 @@
-"""`lexiscope show`: the lists of a neuron, a head, a subhead, a direction, a layer or a token, from the index alone,
-named as people write them."""
+"""`lexiscope show`: print the lists of a neuron, a head, a subhead (channel of a head), a singular direction, a layer
+or a token, read from the index alone. Parameters are named as people write them."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lexiscope.app.lists.view import View
     from lexiscope.precompute.index.index import Index
 
-# What follows a kind on the command line.
+# The arguments that follow each kind of parameter on the command line.
 ADDRESSES = {
     "ff": ("LAYER", "NEURON"),
     "head": ("LAYER", "HEAD"),
@@ -28,7 +28,7 @@ PAGES = {
 }  # fmt: skip
 KINDS = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
 WITH_PRESET = (*MATRICES, "head", "token")
-ROWS = 20  # rows of a table in the terminal, unless --k says otherwise
+ROWS = 20  # how many rows of a table the terminal shows, unless --k is given
 
 EXAMPLES = """\
 examples:
@@ -98,7 +98,7 @@ def _check_numbers(args: argparse.Namespace, kind: str, *words: str) -> None:
 
 
 def _named(args: argparse.Namespace, index: "Index") -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return the kind of what is asked for, what stands in the path of its page, and the arguments of a link."""
+    """Return which kind of page is asked for, the values in the path of its address, and the arguments of its query."""
     from urllib.parse import parse_qsl
 
     from lexiscope.app.lists.find_tokens import token_named

@@ -1,4 +1,4 @@
-"""`lexiscope stitch`: run one model up to each of its layers and go on with the last layers of another."""
+"""`lexiscope stitch`: run one model up to each of its layers and continue with the last layers of another."""
 
 import argparse
 from pathlib import Path
@@ -20,7 +20,8 @@ from lexiscope.precompute.plain_text import plain
 if TYPE_CHECKING:
     from lexiscope.precompute.index.stitching import StitchingRun
 
-LAST_LAYERS, STITCHED_TEXTS, STITCHED_TOKENS = 3, 500, 256  # numbers of B's layers, of texts, and of tokens of each
+# how many last layers of B are run, how many texts, and how many tokens of each text
+LAST_LAYERS, STITCHED_TEXTS, STITCHED_TOKENS = 3, 500, 256
 
 
 @command(
@@ -80,7 +81,8 @@ def _lines(a: str, b: str, run: "StitchingRun") -> list[str]:
 
 
 def _control(run: "StitchingRun", name: str) -> str:
-    """Return accuracy and loss of the state as it is, without the kernel, if both models have the same d_model."""
+    """Return a text with accuracy and loss if B gets A's states without the kernel that translates them; "" if that was
+    not run because the models differ in d_model."""
     if run.identity is None:
         return ""
     rows = {"embedding": run.identity.embedding}

@@ -1,4 +1,4 @@
-"""`lexiscope verify`: check an index against its checksums, and a random sample of its lists against the weights."""
+"""`lexiscope verify`: compare an index with its checksums, and a random sample of its lists with the weights."""
 
 import argparse
 from typing import TYPE_CHECKING

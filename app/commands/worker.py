@@ -1,6 +1,6 @@
-"""`lexiscope worker`: keep a model in memory and compute what visitors of live pages type.
-The server starts workers by itself; start one by hand to run it elsewhere, such as on a machine with a GPU. With --ray
-it is an application of Ray Serve (ray_worker.py)."""
+"""`lexiscope worker`: keep a model in memory and compute what visitors of live pages ask for. The server starts workers
+by itself; start one by hand to run it elsewhere, such as on a machine with a GPU. With --ray the worker is an
+application of Ray Serve (ray_worker.py)."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ from pathlib import Path
 from lexiscope.app.commands.command import CHILD, amount, command, flag, group, option, positive
 from lexiscope.precompute.errors import ServeError
 
-KEEP_ALIVE_SECONDS = 120  # longer than the server keeps idle connections (live/connections.py)
+KEEP_ALIVE_SECONDS = 120  # the server keeps idle connections for a shorter time (live/connections.py)
 WORKER_GRACE_SECONDS = 1
 
 
@@ -116,7 +116,7 @@ def _run_one(args: argparse.Namespace) -> int:
 
 
 def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
-    """Return the socket, and its address for people."""
+    """Return the socket on which the worker listens, and its address as text for people."""
     from lexiscope.app.asgi.http_server import browser_address, listen, listen_at_path
 
     if args.socket:
@@ -126,7 +126,8 @@ def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
 
 
 def _exit(socket_path: Path | None) -> None:
-    """End the process at once, and remove the socket and its folder, which a parent that was killed could not."""
+    """End the process at once. Remove its socket and the socket's folder first, because a parent that was killed
+    cannot."""
     if socket_path:
         with contextlib.suppress(OSError):
             socket_path.unlink(missing_ok=True)
@@ -142,6 +143,7 @@ def _say_loading(loaded: threading.Event) -> None:
 
 
 def say_line(line: str) -> None:
-    """Write a line at once: `print` writes its end apart, and another thread's line may come between."""
+    """Write a line in one piece: `print` writes the line's end separately, and another thread's line may come
+    between."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -1,7 +1,8 @@
-"""Write tables as CSV: one row per entry, with all its numbers and ids. Tokens may hold any text.
+"""Write tables as CSV: one row per entry of a list, with all its numbers and ids. Tokens may hold any text.
 
-All lists of a page are in one file; a column that a list does not have is blank there. The last columns say what the
-file is about, so that several files can be joined into one."""
+All lists of a page are in one file; a column that a list does not have is blank in its rows. The last columns describe
+the page, so that several files can be joined into one.
+"""
 
 import csv
 import io
@@ -13,13 +14,14 @@ from lexiscope.app.formats.table import Column, Table
 
 ROWS_PER_CHUNK = 500
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a cell that begins so for a formula
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a cell that begins with one of these for a formula
 
 Cells = dict[str, Any]
 
 
 def csv_chunks(tables: Sequence[Table], about: Mapping[str, Any]) -> Iterator[str]:
-    """Write the CSV in chunks. `about` holds the columns that say what the whole file is about."""
+    """Write the CSV in chunks. `about` holds the columns that describe the whole file, with the same values in every
+    row."""
     names, rows = table_rows(tables, about)
     lines = chain([names], rows)
     while chunk := list(islice(lines, ROWS_PER_CHUNK)):
@@ -29,14 +31,14 @@ def csv_chunks(tables: Sequence[Table], about: Mapping[str, Any]) -> Iterator[st
 
 
 def table_rows(tables: Sequence[Table], about: Mapping[str, Any]) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return the names of the columns, and the rows of all tables below each other."""
+    """Return the names of all columns, and the rows of all tables, one table after the other."""
     tables = [table for table in tables if table.audience != "people"]
     names = _header(tables, about)
     return names, _lines(tables, about, names)
 
 
 def defused(typed: str) -> str:
-    """Return what a visitor typed, changed so that no spreadsheet computes it as a formula."""
+    """Return a text that a visitor typed, changed so that no spreadsheet computes it as a formula."""
     return f"'{typed}" if typed.startswith(_FORMULA) else typed
 
 
@@ -68,7 +70,7 @@ def _names(column: Column) -> list[str]:
 
 
 def _cells(column: Column) -> Callable[[Any], Cells]:
-    """Return a function that makes the cells of a column from the column's value in a row."""
+    """Return a function that turns a row's value in this column into cells of CSV."""
     name = column.name
     match column.kind:
         case "token":

@@ -1,4 +1,4 @@
-"""Write a view as JSON: its fields as they are declared, without those that only pages show."""
+"""Write the data of a page as JSON: its fields as they are declared, except those that only the HTML shows."""
 
 import json
 from functools import cache
@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 
 def json_bytes(view: Any) -> bytes:
-    """Return the JSON of a frozen dataclass of plain data, such as a View."""
+    """Return the JSON, as bytes, of a frozen dataclass of plain data, such as a View."""
     return orjson.dumps(view, default=_json_fields, option=orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
@@ -20,7 +20,7 @@ def ascii_json(view: Any) -> str:
 
 
 def _json_fields(value: Any) -> dict[str, Any]:
-    if isinstance(value, BaseModel):  # a part of a record, as it is stored
+    if isinstance(value, BaseModel):  # a record of pydantic, as it is stored in a file
         return value.model_dump(mode="json")
     dataclass: Any = type(value)
     always, unless_none = _declared(dataclass)
@@ -33,8 +33,8 @@ def _json_fields(value: Any) -> dict[str, Any]:
 
 @cache
 def _declared(dataclass: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the fields that JSON has, in order, and the names of those that JSON leaves out while they
-    are None."""
+    """Return the names of the dataclass's fields that JSON has, in order, and which of them JSON leaves out if they are
+    None."""
     if not hasattr(dataclass, "__dataclass_fields__"):
         raise TypeError(f"{dataclass.__name__} is no part of a view")
     hints = get_type_hints(dataclass, include_extras=True)
@@ -44,6 +44,6 @@ def _declared(dataclass: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _marker(hint: Any) -> FieldInfo:
-    """Return the pydantic Field that is declared with a type, such as PAGE_ONLY or OMIT_NONE."""
+    """Return the pydantic Field that a type is annotated with, such as PAGE_ONLY or OMIT_NONE."""
     described = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((extra for extra in described if isinstance(extra, FieldInfo)), FieldInfo())

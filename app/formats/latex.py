@@ -1,7 +1,8 @@
-r"""Write tables as LaTeX that pdfLaTeX and XeLaTeX set alike, without a package. Tokens may hold any text.
+r"""Write tables as LaTeX that looks the same in pdfLaTeX and XeLaTeX, and needs no package. Tokens may hold any text.
 
 Letters that the usual fonts of both have are written with accents, such as \'{e}. Any other character is written as
-\lexchar{30F3}{ン} and shown as U+30F3; an author whose font has the character redefines \lexchar to show it."""
+\lexchar{30F3}{ン} and shown as U+30F3; an author whose font has the character redefines \lexchar to show it.
+"""
 
 import re
 import unicodedata
@@ -10,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.formats.text_formats import Cell, Source, Tokens, are_numbers, cells, for_people, text_of
 
-TABLE_ROWS = 40  # rows of one table, if each takes one line: about a page
-FLOATS = 40  # tables in a row: LaTeX keeps at most 52 that have no page yet
+TABLE_ROWS = 40  # most rows of one table, if each takes one line: about a page
+FLOATS = 40  # most tables in a row: LaTeX keeps at most 52 that have no page yet
 
 _HEAD = r"""% Compiles with pdfLaTeX and XeLaTeX; needs no package.
 % Characters beyond their usual fonts are set as code points, U+30F3. With a font that has them:
@@ -21,7 +22,7 @@ _WIDE = ("tokens", "words", "pairs")  # kinds of columns whose cells may take se
 
 _ESCAPED = {
     **{character: rf"\{character}" for character in "$&#_%"},
-    # A code face shows these characters as they are.
+    # These characters look the same in a code font as they are typed.
     **{character: rf"\texttt{{\char{ord(character)}}}" for character in '\\{}^~<>|"'},
     "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "␣": r"\textvisiblespace{}", "→": r"$\to$",
 }  # fmt: skip
@@ -34,7 +35,7 @@ _LAST_LATIN = "\u017f"  # the last letter of the block Latin Extended-A
 
 
 def as_latex(tables: Iterable[Table], source: Source) -> str:
-    """Write each table as a float with a caption and a label; a long table continues in further floats."""
+    """Write each table as a LaTeX float with a caption and a label; a long table continues in further floats."""
     floats: list[str] = []
     labels: set[str] = set()
     for table in for_people(tables):
@@ -63,7 +64,8 @@ def _float(title: str, label: str, columns: Sequence[Column], rows: Sequence[Seq
 
 
 def _column_types(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    """Align numbers to the right, and share the rest of the line among the columns whose cells may be long."""
+    """Return the column types of a LaTeX table: numbers are aligned to the right, and columns with long cells share the
+    rest of the line."""
     wide = _n_wide(columns)
     width = max(0.15, (1 - 0.035 * len(columns) - 0.07 * (len(columns) - wide)) / wide) if wide else 0.0
     return "".join(
@@ -80,7 +82,8 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Tokens):
         groups = (r" $\to$ ".join(rf"\texttt{{{escape(token)}}}" for token in group) for group in cell.groups)
         return r"\quad ".join(groups)
-    return f"${text_of(cell)}$" if isinstance(cell, float) else escape(text_of(cell))  # a minus, not a hyphen
+    # math mode writes a minus, not a hyphen
+    return f"${text_of(cell)}$" if isinstance(cell, float) else escape(text_of(cell))
 
 
 def _row(written: Iterable[str]) -> str:
@@ -90,7 +93,8 @@ def _row(written: Iterable[str]) -> str:
 
 
 def escape(text: str) -> str:
-    return "".join(map(_character, text)).replace("--", "-{}-")  # so that LaTeX does not join two hyphens into a dash
+    # the braces keep LaTeX from joining two hyphens into a dash
+    return "".join(map(_character, text)).replace("--", "-{}-")
 
 
 def _character(character: str) -> str:
@@ -106,7 +110,7 @@ def _character(character: str) -> str:
 
 
 def slug(text: str) -> str:
-    """Turn a title into the name of a label, of letters, digits and hyphens."""
+    """Turn a title into the name of a LaTeX label, which has only letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "table"
 
 

@@ -1,4 +1,4 @@
-"""Make tables of a head's pairs."""
+"""Make tables of a head's token pairs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,12 +14,13 @@ def pair_columns(matrix: str) -> tuple[Column, ...]:
 
 
 def pair_list(pairs: Iterable[TokenPair], matrix: str) -> Table:
-    """Make a table of pairs with their scores, for a page."""
+    """Make a table of token pairs with their scores, for a page."""
     return Table("", pair_columns(matrix), ranked(pairs), key=lambda row: (row["from"]["id"], row["to"]["id"]))
 
 
 def pair_groups(pairs: Iterable[TokenPair], matrix: str) -> Table:
-    """Make a table of pairs grouped by their first token, for a page; a group stands where its best pair does."""
+    """Make a table of token pairs grouped by their first token, for a page. Each group is placed where its best pair is
+    in the list."""
     groups: dict[int, list[TokenPair]] = {}
     for pair in pairs:
         groups.setdefault(pair["from"]["id"], []).append(pair)
@@ -40,8 +41,8 @@ def pair_tables(
     bottom: Sequence[TokenPair],
     first_columns: Iterable[Column] = (),
 ) -> list[Table]:
-    """Make the tables of both ends of a head's pairs. `how` tells people how the pairs were found; `first_columns` tell
-    programs."""
+    """Make tables of a head's token pairs with the largest and with the most negative scores. `how` describes for
+    people how the pairs were found, `first_columns` do so in CSV."""
     return [
         Table(
             f"{head}, {matrix}, {end} ({how})",

@@ -1,4 +1,4 @@
-"""Columns of tables that list places in the weights: where a vector or a head is, and its first words."""
+"""Declare the columns of tables that list parameters: where a vector or a head is in the model, and its first words."""
 
 from lexiscope.app.formats.table import SCORE, Column
 from lexiscope.app.lists.first_words import FIRST_WORDS

@@ -1,7 +1,8 @@
-"""Declare a list once: its columns say what each row has, the name of that value, and how it prints.
+"""Declare the columns of a table once: the name of each value, how to get it from a row, and how it is printed.
 
-HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, which stands in the module of its page:
-a new column is one line there."""
+HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, which is in the module of its page: a
+new column is one line there.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from lexiscope.app.lists.view import Token, TokenPair
 
-Row = Any  # any value that the columns of the table can read: mostly a dict of a view
+Row = Any  # any value that the columns of the table can read, mostly a dict
 
 Kind = Literal[
     "text",
@@ -32,18 +33,19 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    name: str  # the name in CSV, and for people if there is no heading
+    name: str  # the name in CSV, and the heading for people if there is no other
     kind: Kind = "text"
-    get: Callable[[Row], Any] | None = None  # None: the row is a dict with a value of this name
+    # returns the value in a row; None: the row is a dict with a value of this name
+    get: Callable[[Row], Any] | None = None
     heading: str = ""
     audience: Audience = "everybody"
     count: int = 0  # how many tokens have columns in CSV
-    page_heading: str = ""  # the heading on a page of the site, if it differs
-    tip: str = ""  # the word of the glossary that explains the column on a page, or a sentence that does
+    page_heading: str = ""  # the heading on a page of the site, if it is another one
+    tip: str = ""  # the word of the glossary that explains the column on a page, or a sentence that explains it
     sort: str = ""  # the value of `sort` in an address that sorts by this column
     css: str = ""  # the CSS class of the column's cells on a page
-    format: str = ""  # Python's format of a number, on a page
-    link: Callable[[Row], str] | None = None  # returns the link of an address, on a page
+    format: str = ""  # the format of a number on a page, such as .2f
+    link: Callable[[Row], str] | None = None  # returns the link from a cell of kind `address` on a page
     # Returns text that a page shows in place of this column and those after it, or "" if the row has values for them.
     instead: Callable[[Row], str | None] | None = None
 
@@ -74,11 +76,11 @@ class Table:
     columns: tuple[Column, ...]
     rows: Iterable[Row]
     audience: Audience = "everybody"
-    says_nothing_of: tuple[str, ...] = ()  # columns that describe the file in CSV, and stay blank for this table
-    key: Callable[[Row], Any] | None = None  # returns what identifies a row on a page, and in links to it
+    says_nothing_of: tuple[str, ...] = ()  # descriptive columns of the CSV that stay blank in the rows of this table
+    key: Callable[[Row], Any] | None = None  # returns the id of a row on a page, which links lead to
 
     def __post_init__(self) -> None:
-        """Make the title safe to print: it may quote a search, so it must stay on one line and hold no control
+        """Make the title safe to print: it may quote a search, so it must be on one line and without control
         characters."""
         object.__setattr__(self, "title", _CONTROLS.sub(" ", self.title))
 
@@ -87,12 +89,13 @@ class Table:
 
 
 def constant(name: str, value: Any) -> Column:
-    """Make a column with one value in every row, which tells the rows of one list in a CSV from those of another."""
+    """Make a column with the same value in every row, to tell the rows of one list in a CSV from those of another."""
     return Column(name, get=lambda _: value, audience="programs")
 
 
 class Changed(Protocol):
-    """A vector or a matrix of a difference."""
+    """A vector or matrix in the difference of two models (tuned - base): its norm, the norm in the base, and their
+    ratio."""
 
     @property
     def norm(self) -> float | None: ...
@@ -103,23 +106,23 @@ class Changed(Protocol):
 
 
 def change_columns(of: Changed) -> list[Column]:
-    """Return the columns in which CSV says how much a vector or a head's matrix changed."""
+    """Return the columns of CSV that say how much a vector or a head's matrix changed between two models."""
     return [constant("norm", of.norm), constant("base_norm", of.base_norm), constant("change", of.change)]
 
 
 def change_of(key: str, name: str) -> Column:
-    """Return the column of one of the changes that a row has by vector or by kind."""
+    """Return a column with the number named `key` among the changes of a row, which has one for each kind of vector."""
     return Column(name, "number", get=lambda row: row["change"][key])
 
 
 def csv_order(*columns: Column | str) -> Table:
-    """Make a table without rows whose columns become the first columns of the CSV, in this order."""
+    """Make an empty table whose columns become the first columns of the CSV, in this order."""
     declared = tuple(Column(column) if isinstance(column, str) else column for column in columns)
     return Table("", declared, (), "programs")
 
 
 def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
-    """Make rows of entries, with ranks from 1; entries of a list without its hubs keep the ranks they have."""
+    """Turn the entries of a list into rows with ranks from 1; entries that already have a rank keep it."""
     return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
 
 
@@ -129,8 +132,8 @@ def token_list(entries: Iterable[Any]) -> Table:
 
 
 def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:
-    """Put the two ends of a list side by side: both share the first column, and each column of tokens is named after
-    its end."""
+    """Put the top and the bottom of a list side by side: they share the first column, and each column of tokens is
+    named "top" or "bottom"."""
 
     def of_list(column: Column, at: int) -> Column:
         heading = ("top", "bottom")[at] if column.kind == "token" else column.title
@@ -147,8 +150,8 @@ def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any])
 def both_ends(
     title: str, which: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any], numbers: Iterable[Column] = ()
 ) -> list[Table]:
-    """Make the tables of both ends of a vector's list: for people side by side; for programs one after the other, with
-    columns that say `which` list it is, and with its `numbers`."""
+    """Make tables of the top and the bottom of a vector's list: one table with both side by side for people, and one
+    after the other for CSV, where the columns `which` name the list and `numbers` describe the vector."""
     columns, rows = beside(TOKEN_COLUMNS, top, bottom)
     tables = [Table(title, columns, rows, "people")]
     for end, entries in (("top", top), ("bottom", bottom)):
@@ -158,7 +161,7 @@ def both_ends(
 
 
 def token_texts(column: Column, value: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the texts of a cell of tokens; the two texts of a pair are in one tuple."""
+    """Return the texts of a cell of tokens as tuples: one text for a token alone, two for a pair of tokens."""
     if value is None:
         return ()
     match column.kind:

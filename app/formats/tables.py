@@ -1,4 +1,4 @@
-"""Write the file of a view's tables: CSV, Markdown or LaTeX."""
+"""Write the tables of a page as a file: CSV, Markdown or LaTeX."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +11,13 @@ from lexiscope.precompute.index.index import Index
 
 
 def view_csv(view: View) -> Iterator[str]:
-    """Write the CSV of a view, in chunks of rows: a token may stand in a hundred thousand lists."""
+    """Write the CSV of a page, in chunks of rows, because a token may be in a hundred thousand lists."""
     return csv_chunks(view.tables(), about(view))
 
 
 def view_text(format: str, view: View, url: str, index: Index | None) -> str:
-    """Write the Markdown (`md`) or LaTeX (`tex`) of a view. The text names its page, the weights and the index."""
+    """Write the Markdown (`md`) or LaTeX (`tex`) of a page. The text names the page's address, the weights and the
+    index."""
     build = f"weights {_weights(index)}, index build {index.manifest.build}" if index else ""
     write = {"md": as_markdown, "tex": as_latex}[format]
     return write(view.tables(), Source(url, view.sources() or build))
@@ -28,7 +29,8 @@ def _weights(index: Index) -> str:
 
 
 def about(view: View) -> dict[str, Any]:
-    """Return what CSV says on every row, after the row's own columns: the subject of the view, and the index."""
+    """Return the columns that CSV has at the end of every row: the model, parameter or words that the page is about,
+    and the index."""
     if not isinstance(view, ViewOfModel):
         return view.about()
     minus = {"minus": view.minus.model} if view.minus else {}

@@ -1,4 +1,4 @@
-"""Write tables as text for people: what a cell holds, and Markdown; LaTeX is in latex.py."""
+"""Write tables as text for people: the texts of cells, and Markdown. LaTeX is in latex.py."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from lexiscope.app.lists.view import visible
 
 @dataclass(frozen=True)
 class Source:
-    """Say where a table comes from, so that a reader can look it up."""
+    """The source of a table, named so that a reader can look it up."""
 
     url: str
     build: str  # the build of the model and the index; "" if the table is about no model
@@ -19,8 +19,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Hold the tokens of a cell as visible text, one after the other; tokens of a group, such as a pair, belong
-    together."""
+    """The tokens of a cell as visible text, in groups: a pair is a group of two tokens."""
 
     groups: tuple[tuple[str, ...], ...]
 
@@ -79,7 +78,7 @@ def _is_number(cells: Sequence[Cell]) -> bool:
     )
 
 
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # punctuation of ASCII: Markdown allows a backslash before each
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: Markdown allows a backslash before each of these
 _HARMLESS = frozenset(".,:;-+()/'%=?")  # characters that need no backslash inside a cell
 
 

@@ -1,5 +1,5 @@
-"""Find templates and static files, and load the static files: each has a URL with a hash of its content, so that a
-browser may keep it forever."""
+"""Find templates and static files, and load the static files. The URL of each holds a hash of its content, so that a
+browser may keep the file forever."""
 
 import hashlib
 import mimetypes
@@ -26,14 +26,14 @@ class Asset:
 
 
 def folder(name: str) -> Path:
-    """Return the folder `templates` or `static` of the package; in a clone it is a link."""
+    """Return the folder `templates` or `static` of the package; in a clone the folder is a link."""
     return _PACKAGE / name
 
 
 def template_environment(templates: Path) -> Environment:
     return Environment(
         loader=FileSystemLoader(templates),
-        autoescape=True,  # in every template, because tokens are hostile text
+        autoescape=True,  # every template escapes text, because tokens may hold hostile text
         undefined=StrictUndefined,
         auto_reload=False,
         trim_blocks=True,
@@ -42,12 +42,12 @@ def template_environment(templates: Path) -> Environment:
 
 
 def load_assets(folder: Path) -> Mapping[str, Asset]:
-    """Return the assets by name. Only these can be asked for, so that no path leads to another file."""
+    """Return the static files by name. Only these can be requested, so that no path leads to another file."""
     return {path.name: _load(path) for path in sorted(folder.iterdir()) if _is_asset(path)}
 
 
 def fingerprint(folder: Path) -> str:
-    """Return a hash that changes with any file below a folder."""
+    """Return a hash that changes with any file in a folder or in its subfolders."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())

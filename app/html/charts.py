@@ -1,4 +1,4 @@
-"""Compute the geometry of the plots: paths, points and labels as numbers and text; the SVG around them is in
+"""Compute the geometry of the plots: paths, points and labels as numbers and text. The SVG around them is in
 templates/."""
 
 import math
@@ -10,13 +10,14 @@ from lexiscope.app.html.numbers import HEAT_STEPS, percent
 from lexiscope.app.lists.view import Token, visible
 from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
 
-WINDOW = 24  # positions of a text that are shown beside each other
+WINDOW = 24  # how many positions of a text are shown beside each other
 LABEL = 11  # most characters of a label
 LONGEST_AXIS_NAME = 24  # most characters of a model's name on an axis
 
 
 def histogram_path(counts: Sequence[int], width: int, height: int) -> str:
-    """Draw bars by the square root of the counts, so that small counts remain visible."""
+    """Return the SVG path of a histogram whose bars are as high as the square root of the counts, so that small counts
+    remain visible."""
     most = max(counts, default=0) ** 0.5 or 1.0
     step = width / max(1, len(counts))
     heights = [max(1.0, height * count**0.5 / most) if count else 0.0 for count in counts]
@@ -26,8 +27,8 @@ def histogram_path(counts: Sequence[int], width: int, height: int) -> str:
 
 
 def attention_squares(weights: Sequence[Sequence[float]]) -> list[tuple[int, str]]:
-    """Draw a head's attention weights as unit squares: one path for each step of heat, by the square root of the
-    weight."""
+    """Return the SVG paths of a head's attention weights as unit squares: one path for each strength of colour, which
+    grows with the square root of the weight."""
     paths: dict[int, list[str]] = {}
     for y, row in enumerate(weights):
         for x, weight in enumerate(row):
@@ -37,8 +38,8 @@ def attention_squares(weights: Sequence[Sequence[float]]) -> list[tuple[int, str
 
 
 def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
-    """Return positions and the shortened tokens that label them; where there are too many, return every few positions
-    with their numbers."""
+    """Return labels of an axis of positions: each position with its shortened token or, if there are too many, every
+    few positions with their numbers."""
     step = -(-len(tokens) // WINDOW)
     texts = [(at, visible(tokens[at]["token"]) if step == 1 else str(at)) for at in range(0, len(tokens), step)]
     return [(at, text if len(text) <= LABEL else text[: LABEL - 1] + "…") for at, text in texts]
@@ -49,8 +50,8 @@ def coverage_charts(by_kind: Iterable[tuple[str, Sequence[CoverageRow]]]) -> lis
 
 
 def _coverage_chart(kind: str, rows: Sequence[CoverageRow]) -> LineChart:
-    """Chart by layer which share of the state's first tokens the active vectors cover, beside the mean share at other
-    positions with a band of one standard deviation."""
+    """Chart by layer what share of the first tokens of the model's state are among those of the active vectors, beside
+    the mean share at other positions with a band of one standard deviation."""
     shuffled = [row["shuffled"] for row in rows]
     lines = [Line("this position", "here", [row["covered"] for row in rows], "first")]
     if any(share is not None for share in shuffled):
@@ -61,7 +62,7 @@ def _coverage_chart(kind: str, rows: Sequence[CoverageRow]) -> LineChart:
 
 
 def _edge(rows: Sequence[CoverageRow], sign: int) -> list[float]:
-    """Return the shuffled shares plus (or minus) their standard deviation, kept between 0 and 1."""
+    """Return by layer the mean share at other positions, plus or minus its standard deviation, kept between 0 and 1."""
     shares = [(row["shuffled"] or 0.0) + sign * (row["shuffled_sd"] or 0.0) for row in rows]
     return [min(1.0, max(0.0, share)) for share in shares]
 
@@ -71,7 +72,8 @@ def stitching_charts(runs: Sequence[Mapping[str, Any]], a: str, b: str) -> list[
 
 
 def _stitching_chart(run: Mapping[str, Any], a: str, b: str) -> LineChart:
-    """Chart the accuracy of A's embedding and after its layers; `run` has the fields of a StitchingRun."""
+    """Chart the accuracy of B's last layers on A's states, by the layer of A after which each state was taken. `run`
+    has the fields of a StitchingRun."""
     lines = [Line("stitched", "stitched", _accuracies(run), "first")]
     if run["identity"]:
         lines.append(
@@ -92,12 +94,12 @@ def _accuracies(curve: Mapping[str, Any]) -> list[float]:
 
 
 def standard_error(share: float, count: int) -> float:
-    """Return the standard error of a share of `count` predictions."""
+    """Return the standard error of the share of right predictions among `count`."""
     return math.sqrt(share * (1 - share) / count)
 
 
 def shown_positions(n_tokens: int, chosen: int | None) -> range:
-    """Return the positions that a table has room for: all, or those around the chosen one."""
+    """Return the positions of a text that a table has room for: all of them, or those around the chosen one."""
     if n_tokens <= WINDOW:
         return range(n_tokens)
     start = min(max(0, (chosen or 0) - WINDOW // 2), n_tokens - WINDOW)
@@ -105,18 +107,20 @@ def shown_positions(n_tokens: int, chosen: int | None) -> range:
 
 
 def most_attended(weights: Sequence[float], n: int) -> list[tuple[int, float]]:
-    """Return the n positions with the largest attention weights, and these weights."""
+    """Return the n positions with the largest attention weights, each with its weight."""
     return sorted(enumerate(weights), key=lambda entry: (-entry[1], entry[0]))[:n]
 
 
 def term_scale(layers: Sequence[LayerTerms]) -> tuple[float, float]:
-    """Return the lowest and the highest bar of a chart of terms by layer; 0 is between them."""
+    """Return the lowest and the highest bar of a chart that shows by layer what attention and FF add to a number. The
+    range includes 0."""
     terms = [term for row in layers for term in (row["attention"], row["ff"])]
     return min(0.0, *terms), max(0.0, *terms) or 1e-9
 
 
 def term_bars(layers: Sequence[LayerTerms], part: str, width: float, height: float) -> str:
-    """Draw bars from the line of 0, up or down: attention in the left half of a layer's room, FF in the right."""
+    """Return the SVG path of bars up or down from the line of 0. The bar of attention is in the left half of a layer's
+    space, that of FF in the right half."""
     low, high = term_scale(layers)
     step, unit = width / len(layers), height / (high - low)
     start = 0.1 if part == "attention" else 0.5

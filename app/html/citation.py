@@ -1,4 +1,4 @@
-"""Write BibTeX that cites a page, and the paper."""
+"""Write BibTeX that cites a page, and BibTeX that cites the paper."""
 
 import re
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ PAPER = """\
 
 
 def page_bibtex(title: str, page: "PageRequest") -> str:
-    """Cite a page about a model: its permalink, and the build that says which lists it shows."""
+    """Write BibTeX for a page about a model: its permanent link, and the build of the index that it was made from."""
     if page.index is None:
         return ""
     manifest = page.index.manifest
@@ -40,5 +40,5 @@ def page_bibtex(title: str, page: "PageRequest") -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape text for LaTeX without our own macros, which a citing document does not have."""
+    """Escape text for LaTeX without the macro \\lexchar, which a citing document does not define."""
     return re.sub(r"\\lexchar\{(\w+)\}\{.\}", r"U+\1", escape(text), flags=re.DOTALL)

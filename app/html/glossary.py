@@ -1,5 +1,5 @@
-"""Explain the words of the field in plain language, for the help page and the tooltips. Longer explanations, with the
-formulas, are in templates/help.html."""
+"""Explain the words of the field in plain language, for the help page and the tooltips. The help page itself,
+templates/help.html, has longer explanations with the formulas."""
 
 from typing import NamedTuple
 
@@ -392,7 +392,7 @@ def tip(key: str) -> str:
 
 
 def explain_mark(token: str) -> str:
-    """Explain the purpose of an encoder's special token; return "" for any other token."""
+    """Explain the purpose of an encoder's special token, such as [CLS]; return "" for any other token."""
     name = token[1:-1] if token[:1] + token[-1:] in ("[]", "<>") else ""
     if name.startswith("unused") and name[6:].isdecimal():
         return "Kept free by the makers of the vocabulary: no text has it, and training has hardly moved it."

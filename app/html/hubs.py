@@ -1,5 +1,6 @@
-"""Know the hubs of the page that is being rendered: which tokens get a mark, and which lists are mostly hubs. Macros
-that write tokens know no page, so the page is kept here while it is rendered."""
+"""Find the hubs, which are tokens in very many lists, of the page that is being rendered: hubs get a mark, and lists
+that are mostly hubs get a note. Macros that write tokens do not get the page, so this module keeps it while it is
+rendered."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +22,13 @@ _page: ContextVar["_PageHubs | None"] = ContextVar("page", default=None)
 @dataclass(frozen=True)
 class _PageHubs:
     index: Index
-    known: dict[str, frozenset[int]] = field(default_factory=dict)  # hubs by lens, because a page asks for each token
+    # the hubs under each lens, kept because a page asks again for each token
+    known: dict[str, frozenset[int]] = field(default_factory=dict)
 
 
 @contextmanager
 def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
-    """Keep the index of a page, and the arguments that all its links take along, while the page is rendered."""
+    """Keep the index of a page, and the arguments that its links pass on, while the page is rendered."""
     kept = {"hubs": query["hubs"]} if "hubs" in query else {}
     on_page, in_links = _page.set(_PageHubs(index) if index else None), urls.taken_along.set(kept)
     try:
@@ -37,7 +39,7 @@ def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
 
 
 def marked(lens: str) -> frozenset[int]:
-    """Return the tokens that are hubs under a lens."""
+    """Return the hubs (tokens in very many lists) under a lens, dot or cosine."""
     if not (page := _page.get()):
         return frozenset()
     if lens not in page.known:
@@ -49,7 +51,7 @@ def marked(lens: str) -> frozenset[int]:
 
 
 def count(entries: Sequence[Any], lens: str) -> int:
-    """Count the entries of a list that are hubs, or pairs with one."""
+    """Count the entries of a list that are hubs (tokens in very many lists), or pairs that contain a hub."""
     hubs = marked(lens)
     if not hubs:
         return 0
@@ -58,25 +60,26 @@ def count(entries: Sequence[Any], lens: str) -> int:
 
 
 def unless_hidden(tokens: Sequence[Token], lens: str) -> list[Token]:
-    """Return the tokens that a page names in its text: without hubs, if the page hides them."""
+    """Return the tokens that a page names in its text, without hubs (tokens in very many lists) if the page hides
+    them."""
     hubs = marked(lens) if "hubs" in urls.taken_along.get() else frozenset()
     return [token for token in tokens if token["id"] not in hubs]
 
 
 def crowded(lists: Sequence[Sequence[Any]], lens: str) -> int:
-    """Count the lists that are mostly hubs."""
+    """Count the lists that consist mostly of hubs (tokens in very many lists)."""
     return sum(are_most(entries, lens) for entries in lists)
 
 
 def are_most(entries: Sequence[Any], lens: str) -> bool:
-    """Return True if most entries of a list are hubs. On a page of a difference it is always False: words towards which
-    many vectors moved are what the tuning was about."""
+    """Return True if most entries of a list are hubs (tokens in very many lists). On a page about the difference of two
+    models it is always False: there a token is in very many lists because it is what the fine-tuning was about."""
     if (page := _page.get()) and page.index.manifest.minus:
         return False
     return count(entries, lens) > MOSTLY * len(entries)
 
 
 def better_lens(index: Index, lens: str) -> str | None:
-    """Return the stored lens with the fewest hubs, or None if that is this lens."""
+    """Return the lens (dot or cosine) with the fewest hubs in the index, or None if the given lens has as few."""
     fewest = min(index.stored.lenses, key=lambda each: len(hubs_of(index, each)))
     return fewest if len(hubs_of(index, fewest)) < len(hubs_of(index, lens)) else None

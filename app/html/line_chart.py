@@ -1,7 +1,8 @@
-"""Compute the geometry of a line chart: where lines, bands, ticks and labels stand. templates/_line_chart.html draws
-it, on a page and in a figure that leaves the site.
+"""Compute the geometry of a line chart: where its lines, bands, ticks and labels are. templates/_line_chart.html draws
+it, on a page and in a figure to download.
 
-Lines differ in colour, in their marks and in their dashes, so that nobody needs to tell colours apart."""
+Lines differ in colour, marks and dashes, so that nobody needs to tell colours apart.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,29 +11,29 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-WIDTH, HEIGHT = 244, 132  # pixels of the plot between the axes
-# Pixels around the plot, for numbers, labels of lines, a title, numbers and axis titles.
+WIDTH, HEIGHT = 244, 132  # size of the plot between the axes, in pixels
+# Pixels around the plot: left for numbers, right for labels of lines, above for a title, below for numbers and titles.
 LEFT, RIGHT, TOP, BOTTOM = 44, 82, 24, 36
-LABEL_LINE = 13  # pixels between two labels
+LABEL_LINE = 13  # pixels between two labels above each other
 MOST_NUMBERS = 8  # most numbers along the horizontal axis
 NAME_ROOM = 22  # pixels that a name takes on the horizontal axis
 MARK = 2.6  # half the size of a mark
-# Pixels of a figure: above its charts, below them, between them, and of a line of a legend.
+# Pixels of a figure: above its charts, below them, between them, and for each line of a legend.
 TITLE_ROOM, FOOT_ROOM, GAP, LEGEND_LINE = 36, 24, 14, 16
 SMALLEST = 1e-9  # a number nearer to 0 is drawn as 0
-ROUND_STEPS = (1, 2, 2.5, 5, 10)  # steps of the vertical axis, times a power of ten
+ROUND_STEPS = (1, 2, 2.5, 5, 10)  # possible steps between ticks, times a power of ten
 
-# Colours of a figure on white.
+# Colours of a figure on white paper.
 COLOURS = {"first": "#0067a6", "second": "#b34700", "third": "#8b3a7e", "plain": "#5a626b"}
 
-Colour = Literal["first", "second", "third", "plain"]  # classes of lexiscope.css
+Colour = Literal["first", "second", "third", "plain"]  # names of classes in lexiscope.css
 Mark = Literal["circle", "square", "triangle", "none"]
 Numbers = Sequence[float | None]  # None where nothing was measured
 
 
 @dataclass(frozen=True)
 class Line:
-    """Hold the numbers of a line along the axis, and its looks."""
+    """A line of a chart: its numbers along the axis, and its colour, marks and dashes."""
 
     name: str  # the name in the legend
     label: str  # the label at the end of the line
@@ -46,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Level:
-    """Mark a number to compare with: a line all along the axis, or a cross at one place."""
+    """A number to compare the lines with, drawn as a line all along the axis or as a cross at one place."""
 
     label: str  # the label at the end of the line, or beside the cross
     value: float
@@ -63,7 +64,7 @@ class Label:
 
 @dataclass(frozen=True)
 class HoverArea:
-    """Tell all values above one number of the axis, when the pointer is there."""
+    """An area above one number of the horizontal axis; pointing at it shows the values of all lines there."""
 
     x: float
     width: float
@@ -76,12 +77,12 @@ class LineChart:
     x_name: str
     along: Sequence[float]  # numbers of the horizontal axis: layers, or values of k
     lines: Sequence[Line]
-    text: Callable[[float], str]  # writes a number of the horizontal axis for the tooltip
+    text: Callable[[float], str]  # returns a number of the horizontal axis as text for the tooltip
     levels: Sequence[Level] = ()
-    # Names of places on the horizontal axis that are no numbers.
+    # Names of places on the horizontal axis that have no number.
     names: Mapping[float, str] = field(default_factory=dict)
     logarithmic: bool = False
-    top: float | None = None  # the least upper end of the vertical axis
+    top: float | None = None  # the vertical axis reaches at least up to this number
 
     @cached_property
     def view_box(self) -> str:
@@ -91,14 +92,14 @@ class LineChart:
 
     @cached_property
     def ticks(self) -> list[tuple[str, float]]:
-        """Return round numbers of the vertical axis, and their heights."""
+        """Return round numbers of the vertical axis, each with its height in the plot."""
         low, high, step = self._scale
         count = round((high - low) / step)
         return [(self._tick(low + at * step, step), self._y(low + at * step)) for at in range(count + 1)]
 
     @cached_property
     def numbers(self) -> list[tuple[str, float]]:
-        """Return the numbers of the horizontal axis that have room, and where they stand."""
+        """Return the numbers of the horizontal axis that fit beside each other, with their positions in the plot."""
         if self.logarithmic:
             low, high = self.along[0], self.along[-1]
             tens = [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
@@ -111,12 +112,12 @@ class LineChart:
 
     @cached_property
     def zero(self) -> float | None:
-        """Return the height of 0, or None if it is the bottom."""
+        """Return the height in the plot of the value 0, or None if 0 is at the bottom."""
         return self._y(0.0) if self._scale[0] < 0 else None
 
     @cached_property
     def labels(self) -> list[Label]:
-        """Return the labels at the ends of lines and levels, moved so that they do not overlap."""
+        """Return the labels at the ends of the lines, moved apart so that they do not overlap."""
         ends = [Label(level.label, self._y(level.value), "plain") for level in self.levels if level.at is None]
         for line in self.lines:
             if points := self._points(line.values):
@@ -146,7 +147,7 @@ class LineChart:
         return "".join(pieces)
 
     def band(self, line: Line) -> str:
-        """Return the SVG path around a line's band; "" if it has none."""
+        """Return the SVG path around a line's band of deviation; "" if the line has none."""
         if line.low is None or line.high is None:
             return ""
         high, low = self._points(line.high), self._points(line.low)
@@ -156,11 +157,12 @@ class LineChart:
         return "".join(f"M{x} {y}{MARKS[line.mark]}" for x, y in self._points(line.values))
 
     def level(self, level: Level) -> tuple[float, float]:
-        """Return where a level is drawn: at its place, or at the left end."""
+        """Return the point at which a number to compare with is drawn: at its own place on the axis, or at the left
+        end."""
         return (0.0 if level.at is None else self._x(level.at)), self._y(level.value)
 
     def _told(self, at: int) -> str:
-        """Return a text with the values of all lines at one place, for the tooltip."""
+        """Return the text of a tooltip: the values of all lines at one place of the axis."""
         rows = [self.names.get(self.along[at]) or f"{self.x_name.split(' (')[0]} {self.along[at]:,.0f}"]
         for line in self.lines:
             value = line.values[at]
@@ -184,7 +186,7 @@ class LineChart:
         return math.floor(low / step + 1e-9) * step, max(math.ceil(high / step - 1e-9), 1) * step, step
 
     def _tick(self, value: float, step: float) -> str:
-        """Write the number of a tick with as many digits as tell two ticks apart."""
+        """Write the number at a tick with enough digits to tell it from the next one."""
         percent = "%" in self.text(0.5)
         value, step = (100 * value, 100 * step) if percent else (value, step)
         digits = max(0, -math.floor(math.log10(step) + 1e-9))
@@ -215,7 +217,7 @@ MARKS: dict[Mark, str] = {
 
 
 def legend(charts: Iterable[LineChart]) -> list[Line]:
-    """Return the lines of several charts, each name once."""
+    """Return the lines of several charts for a legend, each name once."""
     named: dict[str, Line] = {}
     for line in (line for chart in charts for line in chart.lines):
         named.setdefault(line.name, line)
@@ -224,7 +226,7 @@ def legend(charts: Iterable[LineChart]) -> list[Line]:
 
 @dataclass(frozen=True)
 class Panel:
-    """Place a chart in a figure."""
+    """A chart and its position in a figure."""
 
     chart: LineChart
     x: int
@@ -233,10 +235,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Rows of charts under a title, each row with a legend below it."""
+    """A figure: rows of charts under a title, each row with a legend below it."""
 
     panels: Sequence[Panel]
-    legends: Sequence[tuple[int, Sequence[Line]]]  # the lines of each legend, and its distance from the top
+    legends: Sequence[tuple[int, Sequence[Line]]]  # the lines in each legend, and the legend's distance from the top
     width: int
     height: int
 
@@ -255,13 +257,14 @@ def figure(rows: Iterable[Sequence[LineChart]]) -> Figure:
 
 
 def round_step(least: float) -> float:
-    """Return the next round number: 1, 2, 2.5 or 5 times a power of ten."""
+    """Return the next round number from `least` on: 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in ROUND_STEPS if step * power >= least * (1 - 1e-9))
 
 
 def spread(heights: Sequence[float], apart: float, top: float, bottom: float) -> list[float]:
-    """Move rising heights as little as needed, so that they are `apart` from each other and between top and bottom."""
+    """Move rising heights as little as needed to keep them at least `apart` from each other and between top and
+    bottom."""
     moved: list[float] = []
     for height in heights:
         moved.append(max(height, moved[-1] + apart if moved else top))

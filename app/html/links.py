@@ -1,7 +1,8 @@
-"""Links that templates write: from live pages to parameters, and from a token to its row in the lists that hold it.
+"""Return links for templates: from live pages to parameters, and from a token to its row in a list.
 
-A link to a parameter leads to the page of its stored lists or, where these are not stored, to a run that shows it.
-Without a lens it leads to the one that reads best."""
+A link to a parameter leads to the page of its stored lists or, if these are not stored, to a run of the model that
+shows it. A link for which no lens (dot or cosine) is given takes the one whose lists are the most readable.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +14,8 @@ from lexiscope.precompute.live.wire.grammar import write_layers
 
 
 def first_layers(index: Index) -> str:
-    """Write the range of layers for examples of words through heads: the first four, where the input of a head is still
-    mostly the word's embedding."""
+    """Return the range of layers for examples of words sent through heads: the first four, where the input of a head is
+    still mostly the word's embedding."""
     return write_layers(tuple(range(min(4, index.shape.n_layers))))
 
 
@@ -46,7 +47,8 @@ def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "") ->
 
 
 def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
-    """Return the address of the page of a vector of any kind: its neuron's, its subhead's or its direction's."""
+    """Return the address of the page that shows a vector: the page of its neuron, its subhead (channel of a head) or
+    its singular direction."""
     if vector["head"] is None:
         return neuron(index, vector["layer"], vector["index"], lens)
     if index.stored.subheads if vector["direction"] is None else index.stored.directions:
@@ -55,14 +57,15 @@ def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
 
 
 def row(index: Index, listing: Mapping[str, Any], end: str, rank: int, token: int, lens: str) -> str:
-    """The address of a token's row in a vector's list, on a page that is long enough to reach its rank."""
+    """Return the address of a token's row in a vector's list, on a page that is long enough to reach the token's
+    rank."""
     k = reaching(rank, VECTOR_ENTRIES, index.manifest.k)
     page = urls.vector(index.manifest.model, listing, lens=lens, k=k)
-    return f"{page}#{listing['kind']}-{end[0]}{token}"  # the id of the row, as in templates/_lists.html
+    return f"{page}#{listing['kind']}-{end[0]}{token}"  # templates/_lists.html gives the row this id
 
 
 def pair_row(index: Index, listing: Mapping[str, Any], first: int, second: int, lens: str, preset: str) -> str:
-    """The address of a pair's row in a head's list."""
+    """Return the address of the row of a token pair in a head's list."""
     place = listing["layer"], listing["head"], listing["matrix"]
     k = reaching(listing["rank"], PAIR_ENTRIES, index.manifest.pairs)
     page = urls.link("pairs", index.manifest.model, *place, lens=lens, preset=preset, k=k)
@@ -70,6 +73,6 @@ def pair_row(index: Index, listing: Mapping[str, Any], first: int, second: int, 
 
 
 def _lens(index: Index, lens: str) -> str:
-    """Return the lens of the page that links, if the index has lists under it; otherwise return the lens that reads
-    best."""
+    """Return the lens (dot or cosine) of the linking page if the index has lists under it, else the lens whose lists
+    are the most readable."""
     return lens if lens in index.stored.lenses else index.best_lens

@@ -1,5 +1,6 @@
-"""Write numbers as people read them, and the steps of bars and heat that lexiscope.css knows. The content security
-policy allows no style in a page: every length and colour is a step, in a data attribute."""
+"""Write numbers as people read them, and return the steps of lengths and colours that lexiscope.css defines. The
+content security policy allows no style attribute in a page: every length and colour is one of a few steps, in a data
+attribute."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log, log10
@@ -10,7 +11,7 @@ from lexiscope.app.lists.view import ScoredToken, TokenPair
 
 BAR_STEPS = 50
 HEAT_STEPS = 8
-MOST_SIMILAR = 5  # most similar subheads that a head's page names above its table
+MOST_SIMILAR = 5  # how many most similar subheads a head's page names above its table
 
 
 def number(value: float) -> str:
@@ -18,9 +19,9 @@ def number(value: float) -> str:
 
 
 def score(value: float, peak: float) -> str:
-    """Write a score of a list whose largest score is `peak`, with as many decimals as give the peak four digits, so
-    that the points of a column are aligned. Small scores, as differences have, get up to three digits and no 0 before
-    the point."""
+    """Write a score of a list whose largest score is `peak`, with as many decimals as give `peak` four digits, so that
+    the decimal points of a column are aligned. Scores far below 1, which differences of two models have, get up to
+    three digits and no 0 before the point."""
     digits = 3 if peak < 10 else 2 if peak < 100 else 1 if peak < 1000 else 0
     if 0 < peak < 0.1:
         digits = min(5, 2 - floor(log10(peak)))
@@ -31,7 +32,7 @@ def score(value: float, peak: float) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Write a number that is usually between 0 and 1, such as a coherence, in little room."""
+    """Write a number that is usually between 0 and 1, such as a share or a cosine, with few characters."""
     if value is None:
         return "–"
     text = f"{abs(value):.2f}".removeprefix("0")
@@ -39,7 +40,7 @@ def ratio(value: float | None) -> str:
 
 
 def percent(p: float) -> str:
-    """Write a probability in little room."""
+    """Write a probability as a percentage with few characters."""
     if p >= 0.9995:
         return "100%"
     if p >= 0.0995:
@@ -48,8 +49,8 @@ def percent(p: float) -> str:
 
 
 def predicted(value: float, predicts: str) -> str:
-    """Write the number of a prediction in little room: a probability, or a cosine where the model predicts no
-    tokens."""
+    """Write the number of a prediction with few characters: a probability or, if the model predicts no tokens, a
+    cosine."""
     return ratio(value) if predicts == "nearest" else percent(value)
 
 
@@ -59,7 +60,7 @@ def thousands(value: int) -> str:
 
 
 def short_rank(rank: float) -> str:
-    """Write a mean rank in little room: 7.5, 43, 1.2k, 23k."""
+    """Write a mean rank with few characters: 7.5, 43, 1.2k, 23k."""
     if rank < 9.95:
         return f"{rank:.1f}".removesuffix(".0")
     if rank < 999.5:
@@ -68,13 +69,13 @@ def short_rank(rank: float) -> str:
 
 
 def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
-    """Return the largest absolute score of the lists; the first entry of a list has its largest."""
+    """Return the largest absolute score in some lists; the first entry of each list has its largest."""
     return max((abs(entries[0]["score"]) for entries in lists if entries), default=0.0)
 
 
 def most_similar(rows: Iterable[Mapping[str, Any]], matrix: Literal["vo", "qk"]) -> list[Mapping[str, Any]]:
-    """Return the subheads whose two vectors are most similar, at either end, leaving out similarities too small to mean
-    anything."""
+    """Return the subheads (channels of a head) whose two lists are most similar, the top of one with the top or the
+    bottom of the other. Similarities that are too small to mean anything are left out."""
 
     def larger(row: Mapping[str, Any]) -> float:
         of = row["similarity"][matrix]
@@ -89,28 +90,28 @@ def largest(values: Iterable[float]) -> float:
 
 
 def bar(value: float, peak: float) -> int:
-    """Return the length of a bar (data-bar); a bar of `peak` is the longest."""
+    """Return the length of a bar as a step of lexiscope.css (data-bar); a bar of `peak` is the longest."""
     return round(abs(value) * (BAR_STEPS / peak)) if peak else 0
 
 
 def heat(value: float | None, hottest: float = 1.0) -> int:
-    """Return the strength of a colour (data-heat); it is 0 also where there is no number."""
+    """Return the strength of a colour as a step of lexiscope.css (data-heat). Without a number it is 0."""
     return 0 if value is None else round(HEAT_STEPS * min(1.0, max(0.0, value) / hottest))
 
 
 def heat_steps(hottest: float) -> list[tuple[int, float]]:
-    """Return every second step of heat and the value it stands for, as a legend."""
+    """Return every second strength of colour and the value that it stands for, as a legend."""
     return [(step, hottest * step / HEAT_STEPS) for step in range(0, HEAT_STEPS + 1, 2)]
 
 
 def rank_heat(rank: float, d_vocab: int) -> int:
-    """Return the strength of a colour (data-heat) by the magnitude of a rank: rank 1 is the hottest, and from a
-    twentieth of the vocabulary on there is no colour."""
+    """Return the strength of a colour (data-heat) for a rank, on a logarithmic scale: rank 1 has the strongest colour,
+    and ranks from a twentieth of the vocabulary on have none."""
     return round(HEAT_STEPS * max(0.0, 1 - log(max(rank, 1.0)) / log(max(d_vocab / 20, 2.0))))
 
 
 def expected(count: float) -> str:
-    """Write how many heads would do as well by chance, in little room: 12, 2.7, 0.03, <0.001."""
+    """Write with few characters how many heads would by chance do as well: 12, 2.7, 0.03, <0.001."""
     if count >= 9.95:
         return f"{count:.0f}"
     if count >= 0.095:

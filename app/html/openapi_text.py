@@ -1,13 +1,13 @@
-"""Prepare the OpenAPI document for readers: pages with all their formats, types in words, examples."""
+"""Prepare the OpenAPI document for readers of /docs: each page with all its formats, types in words, examples."""
 
 from typing import Any
 
-FORMAT = ".{format}"  # ends the path of a page's data
+FORMAT = ".{format}"  # the end of the path of a page's data
 
 
 def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return each page once, described by the route of its data, with its formats; after them other addresses, as they
-    are."""
+    """Return each page once, with its formats and the description of the route that returns its data; after the pages,
+    return all other addresses as they are."""
     pages: dict[str, dict[str, Any]] = {}
     for path, methods in document["paths"].items():
         page = path.removesuffix(FORMAT).replace("/index", "/")
@@ -21,7 +21,7 @@ def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def type_name(schema: dict[str, Any]) -> str:
-    """Describe a schema in a few words."""
+    """Describe the type in a JSON schema in a few words."""
     match schema:
         case {"$ref": str(reference)}:
             return reference.rsplit("/", 1)[-1]
@@ -43,6 +43,6 @@ def type_name(schema: dict[str, Any]) -> str:
 
 
 def example(argument: dict[str, Any]) -> Any:
-    """Return the first example of an argument, else its default, else ""."""
+    """Return the first example of an argument, else its default value, else ""."""
     schema = argument.get("schema", {})
     return next(iter(schema.get("examples", [])), schema.get("default", ""))

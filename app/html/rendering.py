@@ -1,4 +1,4 @@
-"""Turn a view into a page: the template environment, and what every template is given."""
+"""Turn the data of a page into HTML: the template environment, and the values that every template gets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,32 +43,34 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, PRESETS
 
 @dataclass(frozen=True)
 class PageRequest:
-    """Hold what a page needs to know besides its view."""
+    """What a template gets besides the data of its page, such as addresses, the index, and the other models."""
 
-    path: str  # without query
-    canonical: str  # path and query, defaults left out
+    path: str  # the path of the address, without the query
+    canonical: str  # path and query of the address, without arguments that have their default value
     origin: str = ""  # scheme://host, for links that leave the site
-    formats: Mapping[str, str] = field(default_factory=dict)  # "json", "csv", "md", "tex" -> URL
+    formats: Mapping[str, str] = field(default_factory=dict)  # the URL of each format: "json", "csv", "md", "tex"
     index: Index | None = None  # the index of the model, on pages about a model
-    models: Mapping[str, str] = field(default_factory=dict)  # all models, for switching, with the best lens of each
+    # the names of all models, to switch to, with the best lens of each
+    models: Mapping[str, str] = field(default_factory=dict)
     # Names of models that this one is compared with, and the address of each comparison.
     comparisons: Mapping[str, str] = field(default_factory=dict)
     own_lens: str = ""  # the lens of the page's lists
     difference: TwoModels | None = None  # the two models of a difference
-    can_run: frozenset[str] = frozenset()  # which of the two models of a difference a worker answers for
+    can_run: frozenset[str] = frozenset()  # those of the two models of a difference that a worker can run
     labels: ModelLabels = field(default_factory=ModelLabels)  # what people said of the model's parameters
-    live: bool = False  # whether a worker answers for the model, so that links to live pages work
+    live: bool = False  # whether a worker can run the model, so that links to live pages work
 
     @cached_property
     def lens(self) -> str:
-        """Return the lens that links take along: the page's own or, if it has none, the lens that reads best."""
+        """Return the lens (dot or cosine) that links pass on: the page's own or, if it has none, the lens whose lists
+        are the most readable."""
         if self.own_lens or not self.index:
             return self.own_lens or "dot"
         return self.models.get(self.index.manifest.model) or self.index.stored.lens
 
     def same_page_of(self, model: str) -> str:
-        """Return the address of the same page of another model, without arguments that only a difference has. That
-        model may have no classification head."""
+        """Return the address of the same page of another model, without arguments that only the difference of two
+        models has. That model may have no classification head."""
         path, _, query = self.canonical.partition("?")
         _, slash, rest = path.removeprefix("/").partition("/")
         if rest.startswith("classifier"):
@@ -78,30 +80,31 @@ class PageRequest:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """Return the arguments of the canonical address, which leaves out those with their default value."""
+        """Return the arguments in the page's canonical address, which leaves out those with their default value."""
         return dict(parse_qsl(self.canonical.partition("?")[2]))
 
 
 class Renderer:
-    """Render views with templates. `assets` maps the names of static files to the URLs they are served at."""
+    """Render pages with templates. `assets` maps the names of static files to their URLs."""
 
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         urls = assets or {path.name: f"/static/{path.name}" for path in folder("static").iterdir()}
         self._environment = environment(folder("templates"), urls)
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
-        """Render the whole document, or only the inside of #page with a title, which is what changes from page to
+        """Render the whole document, or only a title and the inside of #page, which is what changes from page to
         page."""
         with hubs.page_of(request.index, dict(request.query)):
             return self._environment.get_template(f"{name}.html").render(view=view, page=request, partial=partial)
 
     def figure(self, name: str, view: Any, address: str) -> str:
-        """Render an SVG by itself, to be put into a paper."""
+        """Render an SVG by itself, for use in a paper."""
         return self._environment.get_template(f"{name}.svg").render(view=view, address=address)
 
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
-    """Make the template environment. Functions of one value are filters; all others, and values, are globals."""
+    """Make the template environment. Functions of one value are filters in templates; other functions, and values, are
+    globals."""
     jinja = template_environment(templates)
     jinja.filters |= {
         "around_rank": tokens.around_rank,

@@ -1,7 +1,8 @@
-"""Write tables as HTML, from the same columns as CSV, Markdown, LaTeX and the terminal: `{{ table|html("grid", caption)
-}}`.
+"""Write tables as HTML, from the same columns as CSV, Markdown, LaTeX and the terminal. A template writes `{{
+table|html("grid", caption) }}`.
 
-Python writes them because a template that goes over rows and columns takes three times as long."""
+Python writes the HTML because a template that goes over rows and columns takes three times as long.
+"""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from html import escape
@@ -16,7 +17,7 @@ from lexiscope.app.html.tokens import chips, pair_chips
 from lexiscope.app.lists.difference import change_text
 
 Macro = Callable[[Row, str], Any]
-Cell = Callable[[Row], str]  # writes the cell of a row; "" if an earlier cell takes its place
+Cell = Callable[[Row], str]  # a function that writes the cell of a row; "" if an earlier cell takes its place
 
 _NUMBERS = ("number", "ratio", "change")
 
@@ -39,9 +40,10 @@ def html(
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
     A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
-    rows whose keys are `marked` get a dot. `heads` maps names of columns to what stands after their heading,
-    `sorter` is a macro that writes the heading of a column by which the table can be sorted, and `cells` maps names of
-    columns to macros that write a cell from a row and the column's name. A table without rows shows `empty`."""
+    rows whose keys are `marked` get a dot. `heads` maps names of columns to HTML after their heading, `sorter` is a
+    macro that writes the heading of a column by which the table can be sorted, and `cells` maps names of columns to
+    macros that write a cell from a row and the column's name. A table without rows shows `empty`.
+    """
     columns = table.columns_for("people")
     rows = list(table.rows)
     writers = [
@@ -92,7 +94,7 @@ def _head(column: Column, rows: Sequence[Row], after: str) -> str:
 
 
 def _ticked(text: str) -> str:
-    """Escape text, and set what stands between backticks as code; a backtick without a partner stays as it is."""
+    """Escape text, and write the parts between backticks as code; a backtick without a partner stays as it is."""
     pieces = escape(text).split("`")
     if len(pieces) % 2 == 0:
         return escape(text)
@@ -112,8 +114,8 @@ def _cell(
     macro: Macro | None,
     is_card: bool,
 ) -> Cell:
-    """Return the function that writes the cells of a column. In a table of cards, every cell names its column, for
-    narrow screens."""
+    """Return the function that writes the cells of a column. In a table that narrow screens show as cards, every cell
+    also names its column."""
     value = column.value
     label = f' data-label="{escape(column.page_title)}"' if is_card else ""
     if column.kind == "address":
@@ -153,7 +155,8 @@ def _number(value: float | None, format: str) -> str:
 
 
 def _address(column: Column, row: Row, written: Any) -> str:
-    """Write the name of a row as a link to its page, or the text that a macro has written for it."""
+    """Write the name of a row's parameter as a link to its page, or the HTML that a macro has `written` for the
+    name."""
     value = column.value(row)
     aligned = ' class="n"' if _is_number(value) else ""
     if written is None:

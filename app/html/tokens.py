@@ -1,5 +1,5 @@
-"""Write tokens as chips: links to their pages, with visible spaces, safe whatever text they hold. All other HTML is in
-templates/."""
+"""Write tokens as chips, which are small framed links to their pages with visible spaces, safe whatever text the tokens
+hold. All other HTML is in templates/."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -12,7 +12,7 @@ from lexiscope.app.html.hubs import marked
 from lexiscope.app.lists.view import ScoredToken, Token, TokenPair, visible
 from lexiscope.precompute.index.tokens import CONTINUES
 
-CUT = 9  # characters that a chip has room for where lists stand side by side
+CUT = 9  # most characters of a chip where lists are side by side
 SEED_WORDS = 4
 
 _TAG = '<a class="t" href="'
@@ -24,8 +24,8 @@ def chip(token: Token, model: str, lens: str = "dot", marks: bool = True) -> Mar
 
 
 def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = True) -> Markup:
-    """Write tokens as chips. Hubs get their mark, unless `marks` is False because the tokens are predictions and not a
-    list."""
+    """Write tokens as chips (small framed links). Hubs, the tokens in very many lists, get a mark, unless `marks` is
+    False because the tokens are predictions and not a list."""
     path, query = _around_id(model, lens, urls.taken_along.get().get("hubs"))
     plain_tag, hub_tag = f"{_TAG}{path}", f"{_HUB_TAG}{path}"
     hubs = marked(lens) if marks else ()
@@ -45,21 +45,21 @@ def pair_chips(pair: TokenPair, model: str, lens: str = "dot") -> Markup:
 
 
 def chip_text(token: Token) -> Markup:
-    """Write the inside of a chip, for headings and for links that lead elsewhere."""
+    """Write the inside of a token's chip, without the link, for headings and for links that lead elsewhere."""
     return _chip_text(token["token"])
 
 
 @lru_cache(256)
 def _around_id(model: str, lens: str, hubs: str | None) -> tuple[str, str]:
-    """Return what stands before and after a token's id in the address of its page."""
+    """Return the parts of the address of a token's page before and after the token's id."""
     path, mark, query = urls.link("token", model, 0, lens=lens, hubs=hubs).partition("?")
     return escape(path.removesuffix("0")), f'{escape(mark + query)}">'
 
 
-@lru_cache(1 << 17)  # the same tokens are in many lists; all tokens of a model fit
+@lru_cache(1 << 17)  # the same tokens are in many lists; all tokens of a model fit in the cache
 def _chip_text(text: str) -> Markup:
-    """Escape a token's text. Colour marks the spaces around it, which are easily overlooked, and the ## of a piece that
-    continues a word; the title of a long token, which may be cut, holds all of it."""
+    """Escape a token's text. Spaces around it, which are easily overlooked, and the ## of a piece that continues a word
+    get a colour. The title attribute of a long token, which may be cut, holds all of it."""
     shown = visible(text)
     title = f' title="{escape(shown)}"' if len(shown) > CUT else ""
     word = shown.strip("␣")
@@ -71,7 +71,7 @@ def _chip_text(text: str) -> Markup:
 
 
 def plain(tokens: Iterable[Token]) -> str:
-    """Write tokens as plain text, for titles and descriptions."""
+    """Write tokens as plain text, for titles and descriptions of pages."""
     words = [(token["token"], token["token"].strip()) for token in tokens]
     return ", ".join([word if word and word.isprintable() else visible(text) for text, word in words])
 
@@ -83,7 +83,8 @@ def plain_pairs(pairs: Iterable[TokenPair]) -> str:
 def around_rank(
     entries: Sequence[ScoredToken], rank: int
 ) -> tuple[list[ScoredToken], list[ScoredToken], list[ScoredToken]]:
-    """Split a list into the entries before a rank, at it, and after it; hubs may be missing from the list."""
+    """Split a list into the entries before a rank, those at it, and those after it. The list may lack some ranks,
+    because hubs (tokens in very many lists) are left out."""
     ranks = [entry.get("rank", at) for at, entry in enumerate(entries, 1)]
     before, there, after = (
         [entry for entry, at in zip(entries, ranks, strict=True) if (at > rank) - (at < rank) == side]
@@ -93,7 +94,8 @@ def around_rank(
 
 
 def seed_words(tokens: Iterable[Token]) -> str:
-    """Return the first tokens that are words as seed words, each once regardless of case and surrounding space."""
+    """Return, as text for a search by seed words, the first tokens that are words, each once regardless of case and
+    surrounding space."""
     words: dict[str, str] = {}
     for token in tokens:
         word = token["token"].strip()

@@ -1,5 +1,5 @@
-"""What is wrong with files that are served: files that were touched are checked by their checksums, and visitors are
-told of errors without the folders of this machine."""
+"""Check the files that are served: files that changed on disk are compared with their checksums, and visitors read
+errors without the folders of this machine."""
 
 import re
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,23 +12,24 @@ from lexiscope.precompute.index.manifest import FileEntry
 
 
 def for_visitors(error: object, data: Path) -> str:
-    """Return the text of an error with files named from the data folder on: where that folder is on the machine is
-    private. The log of the server and the command line show whole paths."""
+    """Return the text of an error with file names relative to the data folder, because where that folder is on the
+    machine is private. The log of the server and the command line show whole paths."""
     folder = re.escape(str(data))
     return re.sub(rf"(?<![\w./-]){folder}/", "", str(error)) if data != Path() else str(error)
 
 
 class Checksums:
-    """Compares a file that was touched since it was first opened with its checksum. Until the file is known to be the
-    one that was built, its layer is left out. A thread makes checksums: large files take seconds."""
+    """Compare files that were modified since they were first opened with their checksums. Until a file is known to be
+    the one that was built, its layer is left out. A thread computes checksums, because large files take seconds."""
 
     def __init__(self) -> None:
-        self._trusted: dict[tuple[Path, str], Stamp | None] = {}  # by path and checksum: the stamp of a good file
+        self._trusted: dict[tuple[Path, str], Stamp | None] = {}  # the stamp of a good file, by path and checksum
         self._checks: dict[tuple[Path, str], tuple[Stamp | None, Future[None]]] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checksums")
 
     def find_errors(self, index: Index) -> tuple[dict[int, IndexFault], tuple[Future[None], ...]]:
-        """Return by layer why its file is not known to be right, and the checks that are still running."""
+        """Return an error for each layer whose file is damaged or not yet checked, and the checks that are still
+        running."""
         errors: dict[int, IndexFault] = {}
         running: list[Future[None]] = []
         for layer in index.layers:
@@ -47,8 +48,8 @@ class Checksums:
         return errors, tuple(running)
 
     def _check(self, folder: Path, entry: FileEntry, stamp: Stamp | None) -> Future[None] | None:
-        """Return the check of a file, after starting it if need be; None if the file is right, or as it was when it
-        was first opened."""
+        """Return the check of a file, started if need be; None if the file is right or has not changed since it was
+        first opened."""
         key = folder / entry.file, entry.sha256
         if self._trusted.setdefault(key, stamp) == stamp:
             return None
@@ -63,5 +64,5 @@ class Checksums:
 
 
 def _was_unreadable(check: Future[None]) -> bool:
-    """Return True if the system did not let the file be read, which it may at the next try."""
+    """Return True if the system did not let the check read the file; another try may succeed."""
     return check.done() and isinstance(check.exception(), ShardUnreadable)

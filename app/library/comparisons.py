@@ -1,4 +1,4 @@
-"""The comparisons in a data folder, each opened once and kept up to date while files come and go."""
+"""The comparisons of two models in a data folder: each is opened once, and again when its files change."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +15,18 @@ Names = tuple[str, str]  # the names of A and of B
 
 
 def weights_of(model: ComparedModel | Manifest) -> tuple[str, str]:
-    """Return the hash of the weights that were compared, or indexed, and of a difference also that of its base."""
+    """Return the hash of the weights of a compared or indexed model and, if it is the difference of two models, also
+    the hash of the base."""
     return model.weights_sha256, model.minus.weights_sha256 if model.minus else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonCard:
-    """A comparison as the home page lists it."""
+    """What the home page shows of a comparison of two models."""
 
     a: str
     b: str
-    tokens: int = 0  # how many both models have; 0 if the comparison cannot be used
+    tokens: int = 0  # how many tokens both models have; 0 if the comparison cannot be used
     kinds: tuple[str, ...] = ()
     stitched: bool = False
     fault: str | None = None  # why the comparison cannot be used
@@ -33,7 +34,7 @@ class ComparisonCard:
 
 @dataclass(frozen=True)
 class _Opened:
-    """All comparisons of the folder, each open or as the error that says why it cannot be used."""
+    """All comparisons of the folder, each either open or an error with the reason why it cannot be used."""
 
     comparisons: dict[Names, Comparison | LexiscopeError]
     files: dict[Names, tuple[Stamp | None, ...]]  # the stamps of the files that each comparison lists
@@ -42,7 +43,7 @@ class _Opened:
 
 
 class Comparisons:
-    """`every`: seconds between two looks at the files."""
+    """The comparisons of two models in a data folder. Files are checked for changes at most once in `every` seconds."""
 
     def __init__(self, data: Path, every: float = 1.0) -> None:
         self.data = data
@@ -52,11 +53,12 @@ class Comparisons:
         return self._opened.value().cards
 
     def version(self) -> str:
-        """Return a text that changes whenever a page may show something else of a comparison."""
+        """Return a text that changes whenever the comparisons change in anything that a page may show."""
         return self._opened.value().version
 
     def find(self, a: str, b: str) -> Comparison:
-        """Return a comparison; NotFound says which there are, another error why this one cannot be used."""
+        """Return the comparison of these two models. NotFound names the comparisons that exist; another error says why
+        this one cannot be used."""
         comparisons = self._opened.value().comparisons
         comparison = comparisons.get((a, b))
         if comparison is None:
@@ -69,8 +71,8 @@ class Comparisons:
         return comparison
 
     def of_model(self, name: str) -> list[Comparison]:
-        """Return the comparisons that can be used with the model on either side; where two models are compared both
-        ways, the one in which it comes first."""
+        """Return the usable comparisons with this model on either side. If two models are compared both ways, return
+        the comparison in which this model comes first."""
         chosen: dict[str, Comparison] = {}
         for (a, b), comparison in self._opened.value().comparisons.items():
             if name not in (a, b) or isinstance(comparison, LexiscopeError):
@@ -81,7 +83,7 @@ class Comparisons:
         return list(chosen.values())
 
     def _read(self, before: _Opened | None) -> _Opened:
-        """Open every comparison of which any file has changed since."""
+        """Open every comparison of which a file has changed since the last time; keep the others."""
         comparisons: dict[Names, Comparison | LexiscopeError] = {}
         files: dict[Names, tuple[Stamp | None, ...]] = {}
         for folder in self._folders():
@@ -108,7 +110,7 @@ class Comparisons:
         try:
             return comparison_folders(self.data)
         except IndexFault:
-            return []  # models are served without their comparisons
+            return []  # models are served even if the folder of comparisons cannot be read
 
     def _card(self, names: Names, comparison: Comparison | LexiscopeError) -> ComparisonCard:
         a, b = names
@@ -119,5 +121,5 @@ class Comparisons:
 
 
 def _stamps(comparison: Comparison) -> tuple[Stamp | None, ...]:
-    """Return the stamps (`stamp_of`) of the comparison's finished files; None for a file that is missing."""
+    """Return the stamps of the comparison's finished files, which change with the files; None for a missing file."""
     return tuple(stamp_of(comparison.folder / entry.file) for entry in comparison.record.files.values())

@@ -1,5 +1,5 @@
-"""What people said of parameters: the labels in a data folder, and those that come with Lexiscope. Files are read once
-and again when they change; what is wrong with one is said, and the others serve."""
+"""Labels, which are what people wrote about parameters: those in a data folder, and those that come with Lexiscope. A
+file is read again when it changes; errors of a file are reported, and the other files are served."""
 
 import hashlib
 import re
@@ -31,15 +31,16 @@ from lexiscope.precompute.paper.labels import paper_labels
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.shape import Shape
 
-WAIT_SECONDS = 0.5  # time for files to be read; labels in files that take longer are shown at a later request
+WAIT_SECONDS = 0.5  # how long a request waits for files to be read; what takes longer is shown at a later request
 
-_Key: TypeAlias = tuple[str, int | None, int | None, int | None]  # kind, layer, head or neuron, subhead or direction
+# kind, layer, head or neuron, subhead or direction: the parameter that a label is about
+_Key: TypeAlias = tuple[str, int | None, int | None, int | None]
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class _Folder:
-    """The files of the folder, and what is wrong with the folder itself."""
+    """The files in the folder of labels, and errors of the folder itself."""
 
     stamps: dict[Path, Stamp | None] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
@@ -57,7 +58,8 @@ class _Read:
 
 
 class Labels:
-    """`every`: seconds between two looks at the folder, which take a stat for each file. A thread reads files."""
+    """The labels (what people wrote about parameters) in a data folder. Files are checked for changes, which takes a
+    stat of each, at most once in `every` seconds; a thread reads those that changed."""
 
     def __init__(
         self, data: Path, every: float = 1.0, built_in: Callable[[], tuple[FiledLabel, ...]] = paper_labels
@@ -70,7 +72,7 @@ class Labels:
         self._models: dict[str, tuple[str, str, ModelLabels]] = {}
 
     def of(self, index: Index) -> "ModelLabels":
-        """Return the labels of the model that an index is of."""
+        """Return the labels of the model that the index was made from."""
         read, name, build = self._read.value(), index.manifest.model, index.manifest.build
         version, of_build, labels = self._models.get(name, ("", "", None))
         if labels is None or (version, of_build) != (read.version, build):
@@ -79,15 +81,16 @@ class Labels:
         return labels
 
     def faults(self) -> tuple[str, ...]:
-        """Return what is wrong with files; each text begins with a file's name."""
+        """Return the errors in files of labels; each text begins with the name of the file."""
         return self._read.value().faults
 
     def version(self) -> str:
-        """Return a text that changes whenever labels may be others."""
+        """Return a text that changes whenever the labels may have changed."""
         return self._read.value().version
 
     def _refresh(self, before: _Read | None) -> _Read:
-        """Start to read what has changed, unless that is under way, and return what was read last."""
+        """If files of labels have changed, let a thread read them, and wait half a second for it. Return the labels
+        that were read last."""
         before = before or _Read(_by_model(self._built_in))
         if self._reading is None:
             folder = self._look()
@@ -111,7 +114,7 @@ class Labels:
         return _Folder(stamps, (fault,) if len(paths) > MOST_FILES else ())
 
     def _read_files(self, folder: _Folder, before: _Read) -> _Read:
-        """Read all files but those that have not changed since they were read before."""
+        """Read the files of labels again, except those that have not changed since the last time."""
         files: dict[Path, LabelFile] = {}
         faults = list(folder.faults)
         left = MOST_BYTES_OF_ALL
@@ -140,14 +143,14 @@ def _by_model(labels: Iterable[FiledLabel]) -> dict[str, list[FiledLabel]]:
 
 
 class ModelLabels:
-    """The labels of one model in the order of its layers, found by what they are about and by their words. It is falsy
-    if there are none."""
+    """The labels of one model in the order of its layers, which can be found by parameter and by their words. The
+    object is false if there are none."""
 
     def __init__(self, labels: Iterable[FiledLabel] = (), shape: Shape | None = None) -> None:
         self._shape = shape
         self._at: dict[_Key, list[FiledLabel]] = {}
         fitting: list[FiledLabel] = []
-        faults: dict[str, list[str]] = {}  # by file
+        faults: dict[str, list[str]] = {}  # the errors of each file
         for filed in labels:
             if shape and (fault := filed.label.about.what_is_wrong(shape)):
                 faults.setdefault(filed.file, []).append(f"{filed.file}, entry {filed.entry}, address: {fault}")
@@ -155,14 +158,15 @@ class ModelLabels:
             fitting.append(filed)
             self._at.setdefault(self._key(filed.label.about), []).append(filed)
         self.labels = tuple(sorted(fitting, key=_order))
-        # What is said of labels whose address the model does not have.
+        # The error for labels of a parameter that the model does not have.
         self.faults = tuple(fault for file, of_file in faults.items() for fault in _misplaced(file, of_file))
 
     def __bool__(self) -> bool:
         return bool(self.labels)
 
     def at(self, kinds: Iterable[str], *numbers: int) -> tuple[FiledLabel, ...]:
-        """Return the labels of any of these kinds, by layer, head or neuron, and subhead or direction."""
+        """Return the labels of any of these kinds; `numbers` are those of the layer, the head or neuron, and the
+        subhead or direction that a label is about."""
         if not self.labels:
             return ()
         keys = (self._key(LabelAddress("", kind, *numbers)) for kind in kinds)
@@ -176,7 +180,7 @@ class ModelLabels:
         return self.at(NEURONS, layer, neuron)
 
     def of_head(self, layer: int, head: int, *matrices: str) -> tuple[FiledLabel, ...]:
-        """Return the labels of the head as such, and of these of its matrices."""
+        """Return the labels of a head as a whole, and those of the given matrices of the head."""
         return self.at(("head", *matrices), layer, head)
 
     def of_subhead(self, layer: int, head: int, subhead: int) -> tuple[FiledLabel, ...]:
@@ -186,7 +190,8 @@ class ModelLabels:
         return self.at(DIRECTIONS, layer, head, direction)
 
     def of_vector(self, vector: Mapping[str, Any]) -> tuple[FiledLabel, ...]:
-        """Return the labels of one vector in a list, or of the neuron, subhead or direction that it is a side of."""
+        """Return the labels of one vector, or of the neuron, subhead (channel of a head) or singular direction that the
+        vector belongs to."""
         kind, layer, head = vector["kind"], vector["layer"], vector["head"]
         if head is None:
             return self.at(("ff", kind), layer, vector["index"])
@@ -195,8 +200,8 @@ class ModelLabels:
         return self.at(("sub", kind), layer, head, vector["subhead"])
 
     def with_words(self, text: str) -> list[FiledLabel]:
-        """Return the labels in whose title, text or source every word of the given text begins a word, whatever the
-        case."""
+        """Return the labels that match a search: every word of `text` begins a word of the label's title, text or
+        source, regardless of case."""
         words = [f" {word}" for word in _WORD.findall(text.casefold())]
         if not words:
             return []
@@ -204,7 +209,8 @@ class ModelLabels:
 
     @cached_property
     def _with_their_words(self) -> list[tuple[FiledLabel, str]]:
-        """The labels, each with its words, a space before each word; those of the title come first."""
+        """Return each label with all its words as one text, with a space before each word; the words of the title come
+        first."""
         return [(filed, " " + " ".join(_WORD.findall(_words(filed).casefold()))) for filed in self.labels]
 
     def _key(self, address: LabelAddress) -> _Key:
@@ -213,7 +219,8 @@ class ModelLabels:
 
 
 def _misplaced(file: str, faults: list[str]) -> list[str]:
-    """Return what is said of labels of parameters that a model does not have. Nothing is wrong with the paper's."""
+    """Return the messages about a file's labels of parameters that the model does not have. For labels of the paper,
+    which come with Lexiscope, the message says that this is no mistake."""
     if file != PAPER:
         return first_faults(file, faults)
     lists = "1 list of the paper is" if len(faults) == 1 else f"{len(faults)} lists of the paper are"

@@ -1,4 +1,5 @@
-"""All indexes of a data folder, each opened once and kept up to date while builds add layers and files come and go."""
+"""Open all indexes of a data folder, each once, and keep them up to date while builds add layers and files are added
+and removed."""
 
 import hashlib
 import threading
@@ -22,43 +23,43 @@ from lexiscope.precompute.index.manifest import TOKENIZER, has_manifest
 from lexiscope.precompute.index.origin import MODEL_NAME, model_name
 from lexiscope.precompute.shape import Shape
 
-if TYPE_CHECKING:  # importing it costs what `lexiscope show` of a neuron does not need
+if TYPE_CHECKING:  # importing this takes time that `lexiscope show` of a neuron does not need
     from tokenizers import Tokenizer
 
-UNNAMED = {"gpt2": "GPT-2", "llama": "Llama"}  # architectures of indexes from before they stored a name
+UNNAMED = {"gpt2": "GPT-2", "llama": "Llama"}  # names of architectures, for old indexes that stored none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """A model as the home page lists it."""
+    """What the home page shows of a model."""
 
     model: str
-    name: str = ""  # what others call it, such as "openai-community/gpt2"; "" if that is not known
+    name: str = ""  # its public name, such as "openai-community/gpt2"; "" if that is not known
     architecture: str = ""  # the model_type of its config.json
-    architecture_name: str = ""  # what people call it
-    causal: bool = True  # False: an encoder
+    architecture_name: str = ""  # the architecture's name for people
+    causal: bool = True  # False for an encoder
     n_layers: int = 0  # 0 if the index cannot be used
     layers: tuple[int, ...] = ()  # the layers that can be read
-    best_lens: str = ""  # the lens that reads best: links to a model's pages from elsewhere have it
+    best_lens: str = ""  # the lens (dot or cosine) whose lists are the most readable: links from other pages use it
     bytes: int = 0
     revision: str = ""
     build: str = ""  # the build of the model's index
-    origin: str = ""  # where the weights come from, for people
-    tuned: str = ""  # of a difference, the name of the model from which the other is subtracted
-    base: str = ""  # of a difference, the name of that other; "" of a model
-    faults: tuple[str, ...]  # what is wrong with it, for people
+    origin: str = ""  # the origin of the weights, as text for people
+    tuned: str = ""  # for a difference (tuned - base), the name of the tuned model
+    base: str = ""  # for a difference, the name of the base; "" for a single model
+    faults: tuple[str, ...]  # errors in the model's files, as text for people
 
 
 @dataclass(frozen=True)
 class OfTwo:
-    """One of the two models of a difference."""
+    """One of the two models of a difference (tuned - base)."""
 
     name: str  # the model's name in the difference's manifest
-    index: str | None  # the name of an index of the very weights; None if the data folder has none
+    index: str | None  # the name of an index of exactly these weights; None if the data folder has none
 
 
 class TwoModels(NamedTuple):
-    """The two models of a difference, tuned - base."""
+    """The two models of a difference (tuned - base)."""
 
     tuned: OfTwo
     base: OfTwo
@@ -66,10 +67,12 @@ class TwoModels(NamedTuple):
 
 @dataclass(frozen=True)
 class _Opened:
-    """A model's index, or the error that says why it cannot be used; None if there is none any more."""
+    """A model's open index, or the error with the reason why it cannot be used; both are None if the index was
+    removed."""
 
     index: Index | LexiscopeError | None
-    checks: tuple[Future[None], ...] = ()  # checksums of changed files that were still computed at opening
+    # checksums of changed files that were still being computed when the index was opened
+    checks: tuple[Future[None], ...] = ()
 
     def is_outdated(self) -> bool:
         return (isinstance(self.index, Index) and self.index.changed) or any(check.done() for check in self.checks)
@@ -80,8 +83,8 @@ class Library:
     changed takes one stat of each file, on the event loop; checksums are computed in a thread."""
 
     def __init__(self, data: Path, every: float = 1.0, is_reserved: Callable[[str], bool] = lambda _: False) -> None:
-        """`every`: seconds between two looks at the files of one index. `is_reserved` tells the names that no model may
-        have, because another page has that address."""
+        """Files of one index are checked for changes at most once in `every` seconds. `is_reserved` returns True for
+        names that no model may have, because another page has that address."""
         self.data = data
         self.every = every
         self._is_reserved = is_reserved
@@ -90,12 +93,12 @@ class Library:
         self._tokenizers: dict[str, tuple[str, Tokenizer | None, Stamp | None]] = {}
         self._loading = threading.Lock()  # held while a tokenizer is loaded
         self._checksums = Checksums()
-        self._best_lenses: dict[str, str] = {}  # by build
+        self._best_lenses: dict[str, str] = {}  # the most readable lens of each build
         self.comparisons = Comparisons(data, every)
         self.labels = Labels(data, every)
 
     def index(self, name: str) -> Index:
-        """Return the open index of a model; an error says why there is none."""
+        """Return the open index of a model; raise an error with the reason if there is none."""
         index = self._opened(name).index
         if isinstance(index, Index):
             return index
@@ -103,11 +106,11 @@ class Library:
         raise type(index)(str(index))
 
     def wait_for_checks(self, name: str) -> None:
-        """Wait until the files of a model that were touched have been compared with their checksums."""
+        """Wait until the changed files of a model have been compared with their checksums."""
         wait(self._opened(name).checks)
 
     def version(self) -> str:
-        """Return a text that changes whenever the home page may show something else."""
+        """Return a text that changes whenever the home page may change."""
         models = [f"{card.model}:{self.index_version(card.model)}" for card in self.cards()]
         return " ".join([*models, self.comparisons.version()]).strip()
 
@@ -115,11 +118,13 @@ class Library:
         return tuple(card.model for card in self.cards())
 
     def cards(self) -> tuple[ModelCard, ...]:
-        """Return every model by name; the card of a broken one says what is wrong, and hides no other."""
+        """Return a card for every model, in the order of names. The card of a broken model has its errors, and the
+        other models are still shown."""
         return self._cards.value()
 
     def comparisons_of(self, index: Index) -> list[tuple[Side, Comparison]]:
-        """Return the comparisons of the very weights that an index is of, each with the side that its model is on."""
+        """Return the comparisons of exactly the weights that an index was made from, each with the side that its model
+        is on."""
         name, weights = index.manifest.model, weights_of(index.manifest)
         found: list[tuple[Side, Comparison]] = []
         for comparison in self.comparisons.of_model(name):
@@ -129,7 +134,8 @@ class Library:
         return found
 
     def tokenizer(self, name: str) -> "Tokenizer | None":
-        """Return the model's tokenizer, loaded when it is first asked for; None if its file is missing or another."""
+        """Return the model's tokenizer, which is loaded when it is first asked for; None if its file is missing, or not
+        the one that the index was built with."""
         index = self.index(name)
         wanted = index.manifest.tokenizer_sha256
         path = index.folder / TOKENIZER
@@ -141,8 +147,8 @@ class Library:
         return held[1]
 
     def best_lens(self, index: Index) -> str:
-        """Return the lens that reads best. While layers are missing, it is measured once, on the first that are there:
-        to measure it on all of them takes a second."""
+        """Return the lens, dot or cosine, whose lists are the most readable. While layers are missing, it is measured
+        only once, on the first layers that are ready, because measuring it on all of them takes a second."""
         if len(index.layers) == index.shape.n_layers or not index.layers:
             return index.best_lens
         build = index.manifest.build
@@ -151,14 +157,15 @@ class Library:
         return self._best_lenses[build]
 
     def index_version(self, name: str) -> str:
-        """Return a text that changes whenever a page may show something else of a model, also if it has no index."""
+        """Return a text that changes whenever a page about the model may change; a model without an index has one,
+        too."""
         try:
             return self.index(name).version
         except LexiscopeError as error:
             return str(error)
 
     def two_models(self, index: Index) -> TwoModels | None:
-        """Return the two models of a difference; None for the index of one model."""
+        """Return the two models of a difference (tuned - base); None if the index is of one model."""
         minus = index.manifest.minus
         if minus is None:
             return None
@@ -166,7 +173,7 @@ class Library:
         return TwoModels(tuned, OfTwo(minus.model, self._index_with(minus.model, minus.weights_sha256)))
 
     def _index_with(self, name: str, weights_sha256: str) -> str | None:
-        """Return the name of an index of one model with these weights; the index of the given name is tried first."""
+        """Return the name of an index of a single model with these weights; the index called `name` is tried first."""
         for other in (name, *self.names()):
             with suppress(LexiscopeError):
                 manifest = self.index(other).manifest
@@ -177,7 +184,7 @@ class Library:
     def _opened(self, name: str) -> _Opened:
         watched = self._indexes.get(name)
         if watched is None:
-            if not self._has_index(name):  # the names that visitors type are not kept
+            if not self._has_index(name):  # names that visitors invent are not remembered
                 raise self._unknown(name)
             watched = Watched(partial(self._open, name), self.every, _Opened.is_outdated)
             watched = self._indexes.setdefault(name, watched)
@@ -245,21 +252,23 @@ class Library:
         built = self.names()
         hint = f"`lexiscope precompute {name}` makes one" if MODEL_NAME.fullmatch(name) else "this is no model's name"
         for other in built:
-            if other.casefold() == model_name(name).casefold():  # `demo` is what commands call the demo's index
+            # commands also accept a short name, such as `demo` for the demo's index
+            if other.casefold() == model_name(name).casefold():
                 hint = f"did you mean {other}?"
         return NotFound(f"no index of {name!r} (built: {', '.join(built) or 'none'}); {hint}")
 
 
 def architecture_name(shape: Shape) -> str:
-    """Return what people call the architecture of a model."""
+    """Return the name of a model's architecture for people."""
     return shape.name or UNNAMED.get(shape.architecture, shape.architecture)
 
 
 def _load_tokenizer(path: Path, sha256: str) -> "Tokenizer | None":
-    from lexiscope.precompute.index.tokenizer import parse_tokenizer  # the library `tokenizers`, for live pages alone
+    # imports the library `tokenizers`, which only live pages need
+    from lexiscope.precompute.index.tokenizer import parse_tokenizer
 
     try:
         content = read_regular(path)
         return parse_tokenizer(content) if hashlib.sha256(content).hexdigest() == sha256 else None
-    except Exception:  # the library raises nothing more special; searches do without
+    except Exception:  # the library raises a plain Exception; searches work without a tokenizer
         return None

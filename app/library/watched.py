@@ -1,5 +1,4 @@
-"""Keep a value that is made from files, and make it again when the files change. Indexes, comparisons and labels are
-kept in this way."""
+"""Keep a value that is made from files, and make it again when the files change: indexes, comparisons and labels."""
 
 import threading
 import time
@@ -14,22 +13,23 @@ def never(_: object) -> bool:
 
 
 class Watched(Generic[T]):
-    """`read` is called with the value before (None at first) and returns it if no file has changed, else a new one. It
-    is called at most every so many seconds, and at once if `is_outdated` says so of the value."""
+    """A value made from files. `read` gets the value before (None at first) and returns it if no file has changed, else
+    a new one. It is called at most once in `every` seconds, or at once if `is_outdated` returns True for the value."""
 
     def __init__(self, read: Callable[[T | None], T], every: float, is_outdated: Callable[[T], bool] = never) -> None:
         self._read = read
         self._every = every
         self._is_outdated = is_outdated
         self._lock = threading.RLock()
-        self._held: tuple[float, T] | None = None  # when files were looked at last, and what they gave
+        self._held: tuple[float, T] | None = None  # the time of the last check, and the value that it gave
 
     def value(self) -> T:
         held = self._held
         if held is None or self._is_due(held):
             with self._lock:
                 held = self._held
-                if held is None or self._is_due(held):  # asked again: another thread may have been faster
+                # checked again under the lock: another thread may have been faster
+                if held is None or self._is_due(held):
                     value = self._read(held[1] if held else None)
                     held = self._held = time.monotonic(), value
         return held[1]

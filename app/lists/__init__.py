@@ -1,1 +1,1 @@
-"""Read the lists of an index into plain data that pages show: entries, vectors, pairs, labels, matches, hubs."""
+"""Read the lists of an index into plain data that pages show, such as entries, vectors, pairs, labels and matches."""

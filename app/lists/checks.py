@@ -1,4 +1,4 @@
-"""Say how long lists on pages are, and check the numbers and lengths that visitors ask for."""
+"""Say how long the lists on pages are, and check the numbers and lengths that visitors ask for."""
 
 import math
 
@@ -7,17 +7,17 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.asks import HEAD_TOKENS as HEAD_TOKENS
 from lexiscope.precompute.live.wire.asks import LIKELY_TOKENS as LIKELY_TOKENS
 
-VECTOR_ENTRIES = 25  # entries of a list, unless the argument k says otherwise
+VECTOR_ENTRIES = 25  # how many entries of a list are shown, unless the argument k says otherwise
 PAIR_ENTRIES = 50
 
 
 def offered(usual: int, stored: int) -> list[int]:
-    """Return the lengths to choose from; the last is the length of the stored list."""
+    """Return the lengths of lists that a page offers; the last is the length of the stored list."""
     return [*(k for k in (usual, 2 * usual) if k < stored), stored]
 
 
 def reaching(rank: int, usual: int, stored: int) -> int | None:
-    """Return the k of the shortest list on offer that holds this rank; None if that is the usual length."""
+    """Return the shortest offered length of a list that still shows this rank; None if the usual length does."""
     if rank <= usual:
         return None
     return next((k for k in offered(usual, stored) if k >= rank), stored)
@@ -34,8 +34,8 @@ def check_length(k: int | None) -> None:
 
 
 def page_slice(page: int, size: int | None) -> slice:
-    """Return the slice of a list that a page shows, even if the list is shorter; without a size, the slice is
-    everything."""
+    """Return the part of a list that a page shows, as a slice, even if the list is shorter; without a size, it is the
+    whole list."""
     if size is None:
         return slice(0, None)
     if size < 1:
@@ -44,7 +44,7 @@ def page_slice(page: int, size: int | None) -> slice:
 
 
 def count_pages(total: int, page: int, size: int | None) -> int:
-    """Return how many pages a list has, at least one; NotFound if `page` is not among them."""
+    """Return how many pages a list has, at least one; raise NotFound if `page` is not among them."""
     pages = max(1, -(-total // size)) if size else 1
     if not 1 <= page <= pages:
         raise NotFound(f"page {page}: there {'is only page 1' if pages == 1 else f'are pages 1 to {pages}'}")
@@ -56,7 +56,7 @@ def finite(value: float) -> float | None:
 
 
 def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
-    """Return how many entries of each list are shown; BadRequest if fewer are stored."""
+    """Return how many entries of each list to show; raise BadRequest if fewer are stored."""
     if k is not None and k > stored > 0:
         model = index.manifest.model
         raise BadRequest(f"k = {k}: lists of {model} hold {stored} entries, so k goes from 1 to {stored}")

@@ -1,5 +1,5 @@
-"""Describe differences of two models: what was subtracted from what, how much each part changed, and why none of it can
-run."""
+"""Describe the difference of two models (tuned - base): which model was subtracted from which, how much each parameter
+changed, and why a difference cannot be run on a text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ LAYER_CHANGE: Any = Field(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minus:
-    """The base of a difference, and the model that it is subtracted from."""
+    """The base of a difference of two models (tuned - base), and the tuned model that it is subtracted from."""
 
     tuned: Annotated[str, Field(description="The name of the tuned model: the difference is tuned − model")]
     model: Annotated[str, Field(description="The name of the base")]
-    source: str  # the base, as its revision and the hash of its weights
+    source: str  # the revision of the base and the hash of its weights, as text
     revision: str
     weights_sha256: str
 
@@ -38,7 +38,7 @@ class Minus:
 
 
 class Change(TypedDict):
-    """A record of how much a vector or a head's matrix changed."""
+    """How much a vector or a head's matrix changed from the base to the tuned model."""
 
     norm: float  # |Δ|; of a matrix, the Frobenius norm
     base_norm: float
@@ -46,12 +46,12 @@ class Change(TypedDict):
 
 
 def minus_of(index: Index) -> Minus | None:
-    """Return the base of a difference; None if the index is of a model."""
+    """Return the base of a difference of two models; None if the index is of a single model."""
     return public_minus(index.manifest.minus)
 
 
 def public_minus(minus: StoredMinus | None) -> Minus | None:
-    """Return what visitors may know of the base of a difference."""
+    """Return what visitors may know of the base of a difference of two models; file paths are left out."""
     if minus is None:
         return None
     return Minus(
@@ -64,26 +64,27 @@ def public_minus(minus: StoredMinus | None) -> Minus | None:
 
 
 def relative(norm: float, base_norm: float) -> float | None:
-    """Return |Δ| / |base|: 0 if nothing changed, None if the base is 0."""
+    """Return the relative change |Δ| / |base|: 0 if nothing changed, None if the base is 0."""
     if not norm:
         return 0.0
     return norm / base_norm if base_norm else None
 
 
 def relative_changes(norms: Floats, base_norms: Floats) -> Floats:
-    """Return |Δ| / |base| of many vectors, (n,): 0 where nothing changed, NaN where the base is 0."""
+    """Return the relative changes |Δ| / |base| of many vectors, (n,): 0 where nothing changed, NaN where the base is
+    0."""
     norms, base_norms = norms.astype(np.float64), base_norms.astype(np.float64)
     quotients = np.divide(norms, base_norms, out=np.full_like(norms, np.nan), where=base_norms > 0)
     return np.where(norms == 0, 0.0, quotients)
 
 
 def vector_changes(shard: Shard, kind: str) -> Floats:
-    """Return the relative change of each vector of a kind, (n,)."""
+    """Return how much each vector of a kind changed from the base to the tuned model, |Δ| / |base|, (n,)."""
     return relative_changes(shard.all_norms(kind), shard.all_base_norms(kind))
 
 
 def head_changes(shard: Shard, matrix: str) -> Floats:
-    """Return the relative change of each head's matrix, (n_heads,)."""
+    """Return how much each head's matrix changed from the base to the tuned model, |Δ| / |base|, (n_heads,)."""
     return relative_changes(*shard.heads.all_matrix_norms(matrix))
 
 
@@ -93,7 +94,7 @@ def matrix_change(shard: Shard, matrix: str, head: int) -> Change:
 
 
 def layer_changes(shard: Shard, kinds: Sequence[str]) -> dict[str, float | None]:
-    """Return by kind the relative change of all its vectors together."""
+    """Return for each kind of vectors how much all of a layer's vectors changed together, |Δ| / |base|."""
 
     def length(norms: Floats) -> float:
         return float(np.linalg.norm(norms.astype(np.float64)))
@@ -102,14 +103,14 @@ def layer_changes(shard: Shard, kinds: Sequence[str]) -> dict[str, float | None]
 
 
 def is_unchanged(shard: Shard, kinds: Sequence[str]) -> bool:
-    """Return True if nothing of a layer changed: no vector of these kinds, no head."""
+    """Return True if no vector of these kinds and no head of a layer changed from the base to the tuned model."""
     of_heads = (shard.heads.all_matrix_norms(matrix)[0] for matrix in MATRICES)
     return not any(norms.any() for norms in (*map(shard.all_norms, kinds), *of_heads))
 
 
 def percentage(change: float | None) -> str:
-    """Write a change, |Δ| / |base|, in per cent without the sign, in little room: 1.3, 0.052, 120; – if there is no
-    base."""
+    """Write a change, |Δ| / |base|, as a percentage without the sign %, with few characters: 1.3, 0.052, 120; – if the
+    base is 0."""
     if change is None:
         return "–"
     return f"{100 * change:.0f}" if change >= 0.0995 or not change else f"{100 * change:#.2g}"
@@ -120,12 +121,12 @@ def change_text(change: float | None) -> str:
 
 
 def size_text(norm: float, change: float | None) -> str:
-    """Say for people how far a vector or a matrix moved."""
+    """Return a text that says how far a vector or a matrix moved from the base to the tuned model."""
     return f"|Δ| {norm:.3g}, |Δ|/|base| {change_text(change)}" if norm else "unchanged"
 
 
 def no_run(minus: Minus) -> str:
-    """Return the message for a visitor who wants to run a difference."""
+    """Return the message for a visitor who wants to run the difference of two models on a text."""
     return (
         f"a difference of two models, {minus}. It cannot run, and no norm can be folded into it: run {minus.tuned} or "
         f"{minus.model} instead"
@@ -133,6 +134,6 @@ def no_run(minus: Minus) -> str:
 
 
 def check_can_run(index: Index) -> None:
-    """Raise NotFound if the index is of a difference."""
+    """Raise NotFound if the index is of the difference of two models, which cannot be run on a text."""
     if minus := minus_of(index):
         raise NotFound(f"{index.manifest.model} is {no_run(minus)}")

@@ -1,9 +1,9 @@
-"""Offer texts to run a model on, for visitors who have none in mind."""
+"""Offer example texts to run a model on."""
 
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import Predicts
 
-# Texts to try: each ends, or has its mask, where the prediction is interesting.
+# Example texts: the prediction is interesting at the end or, in an encoder, at the mask.
 TEXTS: dict[Predicts, tuple[str, ...]] = {
     "next": (
         "The capital of France is",
@@ -25,5 +25,5 @@ TEXTS: dict[Predicts, tuple[str, ...]] = {
 
 
 def example_texts(index: Index) -> list[str]:
-    """Return texts to try with a model; they hold its own mask token, if it predicts masked tokens."""
+    """Return example texts for a model; if it predicts masked tokens, the texts hold its own mask token."""
     return [text.replace("{mask}", index.tokens.mask or "") for text in TEXTS[index.shape.predicts]]

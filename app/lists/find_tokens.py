@@ -1,5 +1,5 @@
-"""Find tokens by their text: tokens that equal it, begin with it or hold it, whatever their case and the space around
-them. In a WordPiece vocabulary the ## of a piece does not count either."""
+"""Find tokens by their text: tokens that are equal to it, begin with it or contain it, regardless of case and
+surrounding space. In a WordPiece vocabulary the ## of a piece is ignored, too."""
 
 import re
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from lexiscope.precompute.index.tokens import TokenTable, text_surface
 Match = Literal["exact", "prefix", "substring"]
 
 TOKEN_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
-ENDINGS = ("s", "d", "ly")  # not "ed" and "ing", because a piece such as " improv" has these forms, too
+ENDINGS = ("s", "d", "ly")  # "ed" and "ing" are missing because a piece such as " improv" has these forms, too
 
 _BETWEEN = "\uffff"  # a code point that is no character, so that no search text holds it
 
@@ -26,7 +26,7 @@ _searches_lock = Lock()
 
 
 def token_search(tokens: TokenTable) -> "TokenSearch":
-    """Return the search of a vocabulary, which is made once: a tenth of a second for 50,000 tokens."""
+    """Return the search of a vocabulary. It is made once, which takes a tenth of a second for 50,000 tokens."""
     with _searches_lock:
         search = _searches.get(tokens)
         if search is None:
@@ -35,15 +35,16 @@ def token_search(tokens: TokenTable) -> "TokenSearch":
 
 
 class TokenSearch:
-    """Search a vocabulary. Its surfaces stand one after the other in one text, those with the smallest ids (in a
-    byte-pair vocabulary the most frequent ones) first: a search is a few scans for a substring, and finds the best
-    first."""
+    """Search a vocabulary. The texts of all tokens, in lower case and without surrounding space, are joined into one
+    text, smallest ids (in a byte-pair vocabulary the most frequent tokens) first: a search is a few scans for a
+    substring, and finds the best first."""
 
     def __init__(self, tokens: TokenTable) -> None:
-        self._is_wordpiece = tokens.is_wordpiece  # the table itself is not kept here, because it keeps this search
+        # the token table is not kept here, because the table keeps this search
+        self._is_wordpiece = tokens.is_wordpiece
         self._continuing = {token for token in range(len(tokens)) if tokens.continues_word(token)}
         groups: dict[str, list[int]] = {}
-        self._surfaces = []  # surfaces by token id
+        self._surfaces = []  # lower-case texts without surrounding space, by token id
         for token in range(len(tokens)):
             self._surfaces.append(tokens.surface(tokens.text(token)))
             groups.setdefault(self._surfaces[-1], []).append(token)
@@ -58,21 +59,22 @@ class TokenSearch:
         return sorted(self._order)
 
     def tokens(self, text: str) -> tuple[int, ...]:
-        """Return the tokens that differ from this text in case and surrounding space only; a blank text finds only the
+        """Return the tokens that differ from this text only in case and surrounding space; for a blank text, only the
         token that equals it."""
         if key := text_surface(text, self._is_wordpiece):
             return tuple(self._groups.get(key, ()))
         return (self._blank[text],) if text in self._blank else ()
 
     def variants(self, token: int) -> tuple[int, ...]:
-        """Return the other tokens with the same surface; a blank token has none."""
+        """Return the other tokens that differ from this one only in case and surrounding space; a blank token has
+        none."""
         key = self._surfaces[token]
         return tuple(other for other in self._groups[key] if other != token) if key else ()
 
     def is_piece(self, token: int) -> bool:
-        """Return True if a token is rather a part of words, such as " merchand": it has no variants, longer tokens
-        begin with it, and none of them is its form with s, d or ly. A WordPiece vocabulary tells parts from words
-        itself."""
+        """Return True if a token is more likely a part of words, such as " merchand", than a word: it has no variants
+        in case or space, longer tokens begin with it, and none of these is the token with s, d or ly. In a WordPiece
+        vocabulary the ## shows which tokens are parts."""
         if self._is_wordpiece:
             return token in self._continuing
         key = self._surfaces[token]
@@ -83,7 +85,8 @@ class TokenSearch:
         return goes_on and not any(key + ending in self._groups for ending in ENDINGS)
 
     def like(self, text: str, limit: int) -> list[tuple[str, Match]]:
-        """Return surfaces like the text: the equal one, then those that begin with it, then those that hold it."""
+        """Return token texts similar to `text`: first the equal one, then those that begin with it, then those that
+        contain it."""
         key = text_surface(text, self._is_wordpiece)
         if not key or _BETWEEN in key or limit < 1:
             return []
@@ -97,7 +100,7 @@ class TokenSearch:
     def _holding(self, sought: str) -> Iterator[str]:
         position = self._text.find(sought)
         while position >= 0:
-            # A prefix is found at the separator before its group.
+            # A text that begins with `text` is found by the separator before it.
             first = position + (sought[0] == _BETWEEN)
             group = bisect_right(self._starts, first) - 1
             if position == first or self._starts[group] == first:
@@ -106,8 +109,8 @@ class TokenSearch:
 
 
 def token_named(index: Index, text: str) -> int:
-    """Return the token that a word stands for: with a space before it if there is one, else without, else in another
-    case."""
+    """Return the token that a word stands for: the one with a space before it if there is one, else the one without,
+    else one in another case."""
     word = text.strip()
     if number := TOKEN_ID.fullmatch(word):
         index.tokens.raw(token := int(number[1]))

@@ -1,5 +1,5 @@
-"""Read the first tokens of vectors that a search or a run found: from the index, or, of layers that are not built, from
-the answer of a worker, which has the weights."""
+"""Read the first tokens of the lists of vectors that a search or a run found: from the index or, in layers that are not
+built, from the answer of a worker, which has the weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ class FirstLists:
         computed: Iterable[FirstTokens] = (),
         hubs: frozenset[int] = frozenset(),
     ) -> "FirstLists":
-        """Make the lists from an index and `computed`, the answers of a worker. If the index has no lists of this lens,
-        its first lens is taken."""
+        """Make the source of lists from an index and from `computed`, the answers of a worker. If the index has no
+        lists of this lens (dot or cosine), its first lens is taken."""
         lists: dict[ListEnd, list[int]] = {
             (each["kind"], each["layer"], each["index"], each["end"]): each["tokens"] for each in computed
         }
         return cls(index, stored_lens(index, lens), lists, hubs)
 
     def tokens(self, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token] | None:
-        """Return the beginning of a list. It is empty if the layer is not built, or its file is damaged, and no worker
-        computed it; None if the index does not store this kind."""
+        """Return the beginning of a list. It is empty if the layer is not built or its file is damaged, and no worker
+        computed the list; it is None if the index does not store this kind of vectors."""
         if kind not in self.index.stored.kinds:
             return None
         if (tokens := self.computed.get((kind, layer, row, end))) is not None:
@@ -49,7 +49,7 @@ class FirstLists:
             return []
 
     def read(self, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
-        """Read the beginning of a list from the index; NotFound or IndexFault if the index has none."""
+        """Read the beginning of a list from the index; raise NotFound or IndexFault if the index does not have it."""
         lists = self.index.shard(layer).vector(kind, row, self.lens)
         ids = lists.top_ids if end == "top" else lists.bottom_ids
         return self._first(ids.tolist(), n)
@@ -63,11 +63,11 @@ class FirstLists:
 
 
 def stored_lens(index: Index, lens: str | None = None) -> Lens:
-    """Return the lens, if the index has its lists, else the first lens that it has."""
+    """Return the given lens (dot or cosine) if the index has lists of it, else the first lens that the index has."""
     return "cosine" if (lens if lens in index.stored.lenses else index.stored.lens) == "cosine" else "dot"
 
 
 def unbuilt(index: Index, lens: str | None = None) -> Unbuilt | None:
-    """Return the layers that cannot be read here, as an ask for a worker; None if there are none."""
+    """Return the layers without readable lists as a request for a worker to compute them; None if there are none."""
     layers = frozenset(range(index.shape.n_layers)) - frozenset(index.layers)
     return Unbuilt(layers=layers, lens=stored_lens(index, lens)) if layers else None

@@ -1,5 +1,5 @@
-"""Read the first words of a parameter, which stand beside its address wherever many are listed: the first tokens of a
-vector's list, or the first pair of a head that people can read."""
+"""Read the first words of a parameter, which are shown beside its name in tables of many parameters: the first tokens
+of a vector's list, or the first pair of a head that people can read."""
 
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,23 +17,24 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import TokenTable
 
-FIRST_WORDS = 4  # tokens of a vector
+FIRST_WORDS = 4  # how many tokens of a vector are shown
 FIRST_PAIR: Any = Field(
     description="What the head is about: its first pair of two different words, lens cosine, preset words"
 )
-PAIRS_LOOKED_AT = 20  # pairs of a head that are searched for a readable one; if there is none, the first is shown
+PAIRS_LOOKED_AT = 20  # how many pairs of a head are searched for a readable one; if there is none, the first is shown
 
 _first_pairs: WeakKeyDictionary[Index, dict[tuple[str, int], list[list[TokenPair]]]] = WeakKeyDictionary()
 
 
 def to_read(hubs: frozenset[int]) -> int:
-    """Return how much of each list to read, so that enough tokens remain without these hubs."""
+    """Return how many tokens of each list to read, so that enough remain when these hubs (tokens in very many lists)
+    are left out."""
     return READ_TO_SKIP_HUBS if hubs else FIRST_WORDS
 
 
 def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[list[Token]]:
-    """Return the first tokens of each list (n, to_read) that are no hubs. Equal tokens are one object, because a file
-    of all lists of a frequent token has very many rows."""
+    """Return the first tokens of each list (n, to_read), without the given hubs. Equal tokens are one object, because
+    the file of all lists of a frequent token has very many rows."""
     texts = tokens.texts
     known: dict[int, Token] = {token: {"id": token, "token": texts[token]} for token in np.unique(ids).tolist()}
     return [[known[token] for token in row] for row in first_kept(ids.tolist(), hubs, FIRST_WORDS)]
@@ -42,10 +43,11 @@ def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[lis
 def first_pair(
     index: Index, matrix: str, layer: int, head: int, hubs: frozenset[int] = frozenset()
 ) -> TokenPair | None:
-    """Return the first pair of two different words in a head's most readable list, without the given hubs. The pairs of
-    all heads of a layer are read once.
+    """Return the first pair of two different words in a head's most readable list of pairs, without the given hubs
+    (tokens in very many lists). The pairs of all heads of a layer are read once.
 
-    Return None if pairs are not stored, or the layer is not there."""
+    Return None if pairs are not stored or the layer is missing.
+    """
     known = _first_pairs.setdefault(index, {})
     if (pairs := known.get((matrix, layer))) is None:
         try:
@@ -56,13 +58,13 @@ def first_pair(
 
 
 def _read(index: Index, matrix: str, layer: int) -> list[list[TokenPair]]:
-    """Read pairs of each head of a layer, the readable ones first."""
+    """Read the pairs of each head of a layer, those that people can read first."""
     ids, scores, counts = index.shard(layer).heads.first_pairs(matrix, head_lens(index), HEAD_PRESET, PAIRS_LOOKED_AT)
     words, pairs = readable(index), []
     for of_head, their_scores, count in zip(ids.tolist(), scores.tolist(), counts.tolist(), strict=True):
         listed = token_pairs(index.tokens, of_head[:count], their_scores[:count])
         pairs.append([*without_repetition(words, listed)[0], *listed])
-    if index.stored.difference:  # a head that did not change has nothing to say
+    if index.stored.difference:  # a head that did not change has no pairs worth showing
         changes = head_changes(index.shard(layer), matrix).tolist()
         pairs = [of_head if change else [] for of_head, change in zip(pairs, changes, strict=True)]
     return pairs

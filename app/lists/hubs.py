@@ -1,7 +1,8 @@
-"""Leave hubs out of what a page shows. Hubs are tokens in so many lists of vectors that a place in one says little.
+"""Leave hubs out of the lists on a page. Hubs are tokens in so many lists of vectors that one more says little.
 
-Lists by score lose their hubs once a view is made (`without_hubs`), on every page, and keep their true ranks. If a page
-shows only the first few tokens of a list, its view skips hubs as it reads (`first_kept`)."""
+Lists by score lose their hubs after the data of a page is made (`without_hubs`), and the other entries keep their true
+ranks. A page that shows only the first few tokens of a list skips hubs as it reads them (`first_kept`).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -13,10 +14,10 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 
-READ_TO_SKIP_HUBS = 40  # tokens of a list that are read to find the first few that are no hubs
+READ_TO_SKIP_HUBS = 40  # how many tokens of a list are read to find the first few that are not hubs
 
-# Fields that the walk through a view skips: predictions of the model, which are no vector's list; tokens near another,
-# whose hubs are always left out; and long tables that hold no list by score.
+# Fields that are not filtered: predictions of the model, which are no vector's list; tokens near another, whose hubs
+# are always left out; and long tables that hold no list by score.
 PASSED_BY = frozenset({"prediction", "untouched", "cells", "nearest", "nearest_hubs", "places", "matches", "rows"})
 _TOKEN, _PAIR = {"id", "token", "score"}, {"from", "to", "score"}
 
@@ -24,20 +25,22 @@ V = TypeVar("V", bound=View)
 
 
 def hubs_of(index: Index, lens: str | None = None) -> frozenset[int]:
-    """Return the hubs of a lens, or of the first stored lens; none if a live page has a lens that is not stored."""
+    """Return the hubs (tokens in very many lists) of a lens, or of the first stored lens; return none for a lens that a
+    live page offers but the index does not store."""
     lens = lens or index.stored.lens
     return index.hubs(lens) if lens in index.stored.lenses else frozenset()
 
 
 def first_kept(rows: Iterable[Sequence[int]], hubs: frozenset[int], n: int) -> list[list[int]]:
-    """Return the first n tokens of each list that are no hubs."""
+    """Return the first n tokens of each list, without the given hubs (tokens in very many lists)."""
     return [list(islice((token for token in row if token not in hubs), n)) for row in rows]
 
 
 def first_tokens(
     shard: Shard, kind: str, rows: Array, lens: str, n: int, hubs: frozenset[int], end: str = "top"
 ) -> list[list[int]]:
-    """Read the first n tokens at one end of each vector's list that are no hubs."""
+    """Read the first n tokens at the top or the bottom of each vector's list, without the given hubs (tokens in very
+    many lists)."""
     return first_kept(shard.first_ids(kind, rows, lens, READ_TO_SKIP_HUBS if hubs else n, end).tolist(), hubs, n)
 
 
@@ -46,39 +49,42 @@ def without_hub_pairs(pairs: Iterable[TokenPair], hubs: frozenset[int]) -> Itera
 
 
 def split_nearest(index: Index, nearest: Sequence[ScoredToken]) -> tuple[list[ScoredToken], list[Token]]:
-    """Split tokens near to something into those to show and those to leave out because they are near to very many
-    others."""
+    """Split the tokens nearest to something into those to show and those to leave out because they are near to very
+    many others."""
     hubs = index.nearest_hubs
     near = [token for token in nearest if token["id"] not in hubs]
     return near, [{"id": token["id"], "token": token["token"]} for token in nearest if token["id"] in hubs]
 
 
 def without_hubs(index: Index, view: V) -> V:
-    """Return the view with `hubs` and `hubs_hidden` set, and without entries and pairs that hold a hub; the tokens that
-    the page itself is about stay."""
+    """Return the data of a page with `hubs` and `hubs_hidden` set, and without entries and pairs that hold a hub (a
+    token in very many lists). The tokens that the page itself is about stay."""
     walk = _Walk(index, _subjects(view))
     shown: V = walk.filter_fields(view, hubs_of(index) - walk.subjects)
     return replace(shown, hubs="hide", hubs_hidden=walk.hidden)
 
 
 def _subjects(view: View) -> frozenset[int]:
-    """Return the tokens that a page is about: the token of a token's page, the words of a search."""
+    """Return the tokens that a page is about: the token of a token's page, or the words of a search."""
     token, words = getattr(view, "token", None), getattr(view, "words", None)
     groups = [group.tokens for group in words] if isinstance(words, list) else []
     return frozenset(each["id"] for each in ([token] if token else []) + [t for group in groups for t in group])
 
 
 class _Walk:
-    """Walk through all parts of a view; a part that names its own lens is filtered by the hubs of that lens."""
+    """Go through the data of a page and leave out hubs (tokens in very many lists). A part with a lens of its own is
+    filtered by the hubs of that lens."""
 
     def __init__(self, index: Index, subjects: frozenset[int]) -> None:
         self.index = index
         self.subjects = subjects
         self.hidden = 0
-        self._done: dict[int, Any] = {}  # filtered values by id, so that what a view holds twice counts once
+        # filtered values by id, so that a value that occurs twice in the data is counted once
+        self._done: dict[int, Any] = {}
 
     def filter_fields(self, of: Any, hubs: frozenset[int]) -> Any:
-        """Return a dataclass with its fields filtered; one with two ends gets the number of hidden entries at each."""
+        """Return a dataclass with all its fields filtered. A dataclass with the top and the bottom of a list also gets
+        the number of hidden entries at each."""
         hubs = self._hubs(getattr(of, "lens", None), hubs)
         names = [field.name for field in fields(of)]
         values = {name: getattr(of, name) for name in names}
@@ -104,7 +110,8 @@ class _Walk:
                 return self._done.get(id(value), value)
 
     def _kept(self, entries: Sequence[dict[str, Any]], hubs: frozenset[int]) -> list[dict[str, Any]]:
-        """Return the entries of a list without hubs; they get their ranks, if any entry was left out."""
+        """Return the entries of a list without hubs (tokens in very many lists). If any entry is left out, the others
+        get their ranks."""
         kept = [
             {**entry, "rank": entry.get("rank", rank)}
             for rank, entry in enumerate(entries, 1)
@@ -118,8 +125,8 @@ class _Walk:
 
 
 def _ends(entry: dict[str, Any]) -> tuple[str, ...]:
-    """Return the keys of an entry's tokens: its own id, the two sides of a pair, or the other side of a pair that holds
-    a token."""
+    """Return the keys of an entry that hold its tokens: its own id, the two sides of a pair, or the other side of a
+    pair that holds a token."""
     if entry.keys() >= _TOKEN:
         return ("",)
     if entry.keys() >= _PAIR:

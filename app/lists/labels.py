@@ -1,4 +1,5 @@
-"""Show labels on pages: beside the lists of a parameter, compared with our lists, and as text to copy."""
+"""Show labels, which are what people wrote about parameters: beside the lists of a parameter, compared with the lists
+of the index, and as text to copy."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,17 +20,18 @@ from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
 from lexiscope.precompute.shape import ENDS, MATRICES
 
 COLUMNS = ("from", "to")
-# Entries of a stored list that a label is compared with, however many are stored: as on the page of the paper.
+# How many entries of a stored list a label is compared with, even if more are stored: as on the page of the paper.
 FIRST_PAIRS, FIRST_TOKENS = 500, 100
-HEADLINE = 50  # first pairs of a list in which `in_first_50` counts
+HEADLINE = 50  # `in_first_50` counts entries among so many first pairs of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InOurs:
-    """How much of a label's list is in one of the lists of the index."""
+    """How much of a label's list of words or pairs is in one list of the index."""
 
     kind: Annotated[str, Field(description="The vector's, or the matrix")]
-    side: Annotated[str | None, OMIT_NONE] = None  # tokens compared with pairs: which side of the pairs, from or to
+    # which side of the pairs, from or to, is compared with the label's tokens
+    side: Annotated[str | None, OMIT_NONE] = None
     length: Annotated[int, Field(description="Of our list")]
     exactly: int
     up_to_space: Annotated[int, Field(description="Those that are in it, with or without a leading space")]
@@ -43,7 +45,8 @@ class InOurs:
 
 
 def in_ours(index: Index, label: Label) -> list[InOurs]:
-    """Compare a label with each list that its address stands for; the result is empty if none is stored or readable."""
+    """Compare a label (what somebody wrote about a parameter) with each list of that parameter; the result is empty if
+    no such list is stored or readable."""
     try:
         return [*_lists(index, label)]
     except LexiscopeError:
@@ -97,7 +100,7 @@ def _pairs(index: Index, label: Label, matrix: str) -> list[tuple[str, str]]:
 
 
 def _tokens(index: Index, label: Label, kind: str) -> list[Entry] | None:
-    """Return the tokens of a vector's list; None if the vector is zero, which has no list."""
+    """Return the tokens of a vector's list; None if the vector is zero and so has no list."""
     about, texts, shard = label.about, index.tokens.texts, index.shard(label.about.layer or 0)
     number = about.index or 0
     row = number if about.parameter == "neuron" else index.shape.row(kind, number, about.sub or 0)
@@ -108,7 +111,7 @@ def _tokens(index: Index, label: Label, kind: str) -> list[Entry] | None:
 
 
 def _kinds(index: Index, about: LabelAddress) -> list[str]:
-    """Return the kinds of the stored vectors that an address stands for."""
+    """Return the kinds of stored vectors (such as a neuron's key and value) that a label is about."""
     family = next(kinds for kinds in (NEURONS, SUBHEADS, DIRECTIONS) if about.kind in kinds)
     named = family[1:] if about.kind == family[0] else (about.kind,)
     return [kind for kind in named if kind in index.stored.kinds]
@@ -124,7 +127,8 @@ OF_LIST: Any = Field(exclude_if=lambda value: value is None, description="Only w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLabel:
-    """A label with the fields of its file, the name of that file and its number there."""
+    """A label (what somebody wrote about a parameter) with the fields of its file, the name of that file and the number
+    of the label there."""
 
     address: str
     title: str
@@ -152,13 +156,13 @@ class ShownLabel:
 
     @property
     def ranks(self) -> list[int | None]:
-        """Return the ranks of the label's entries in the one of our lists that has most of them."""
+        """Return the rank of each of the label's entries in the stored list that has the most of them."""
         length = len(self.pairs or self.tokens or ())
         return max(self.in_ours or (), key=lambda of: of.up_to_space).ranks if self.in_ours else [None] * length
 
     @property
     def name(self) -> str:
-        """Return the name of the parameter that the label is about, for people."""
+        """Return the name, for people, of the parameter that the label is about."""
         return parameter_name(self.about)
 
 
@@ -188,7 +192,7 @@ def shown(index: Index, filed: FiledLabel) -> ShownLabel:
 
 
 def parameter_name(about: LabelAddress) -> str:
-    """Write the name of a parameter: L16H6 VO, L10N2361 ff_value, L8H11.5, or "the model"."""
+    """Write the name of the parameter that a label is about: L16H6 VO, L10N2361 ff_value, L8H11.5, or "the model"."""
     where = f"L{about.layer}{'N' if about.parameter == 'neuron' else 'H'}{about.index}"
     match about.parameter:
         case "":
@@ -203,7 +207,7 @@ def parameter_name(about: LabelAddress) -> str:
 
 
 def page_of(about: LabelAddress, lens: str | None = None) -> str:
-    """Return the address of the page of a parameter, where its labels are shown."""
+    """Return the address of the page that shows a parameter with its labels."""
     if not about.kind:
         return urls.link("labels", about.model)
     numbers = [number for number in (about.layer, about.index, about.sub) if number is not None]
@@ -212,16 +216,16 @@ def page_of(about: LabelAddress, lens: str | None = None) -> str:
     return urls.link(about.parameter, about.model, *numbers, lens=lens)
 
 
-ENTRIES = 10  # entries of a list that a new label starts with
+ENTRIES = 10  # how many entries of a list a new label starts with
 TITLE_WORDS = 3
-LONGEST_LABEL_TEXT = 200  # characters of a token in a new label: few tokens are so long
+LONGEST_LABEL_TEXT = 200  # most characters of a token in a new label: few tokens are so long
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelEntry:
-    """Hold what a label of a parameter starts with: its address below the model, and the first entries of its list."""
+    """The content of a new label of a parameter: its address below the model, and the first entries of its list."""
 
     path: str
     lens: str
@@ -231,7 +235,7 @@ class LabelEntry:
 
 
 class Labelled(Protocol):
-    """The view of a page that can be copied as a label."""
+    """The data of a page that can be copied as a label."""
 
     @property
     def model(self) -> str: ...
@@ -255,13 +259,14 @@ def pairs_entry(path: str, lens: str, preset: str, top: Sequence[TokenPair]) -> 
 
 
 def as_label(view: Labelled) -> str:
-    """Write a file of labels to start from: a list of one label, or, of a head or a direction, one for each matrix. A
-    person is to change the titles."""
+    """Write the text of a file of labels for a person to complete: one label or, for a head or a singular direction,
+    one for each of the head's matrices. The titles are to be changed."""
     return _json([_fields(view.model, entry) for entry in view.label_entries()])
 
 
 def _fields(model: str, entry: LabelEntry) -> Fields:
-    """Make the fields of a label; its title consists of the first words, until a person has a better one."""
+    """Make the fields of a new label; its title consists of the first words of its list, until a person writes a better
+    one."""
     texts = [*entry.tokens, *(text for pair in entry.pairs for text in pair)]
     words = dict.fromkeys(word for text in texts if (word := text.strip()).isalpha())
     title = (", ".join([*words][:TITLE_WORDS]) or entry.path)[:LONGEST_LABEL_TEXT]

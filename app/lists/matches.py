@@ -1,4 +1,4 @@
-"""Find matches of vectors in models that are compared with theirs: which vectors, and their first words."""
+"""Find vectors of other models that match the vectors of a model, and read their first words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from lexiscope.app.library.library import Library
 
 
-MATCH_TOKENS = 6  # first tokens that are shown of a match
+MATCH_TOKENS = 6  # how many first tokens of a matching vector are shown
 
 
 class MatchedVector(InHead):
-    """A vector of another model; its place in a head is known if that model has an index here."""
+    """A vector of another model that matches one of this model; its place in a head is known if that model has an index
+    in the data folder."""
 
     layer: int
     index: int
@@ -36,21 +37,22 @@ class MatchedVector(InHead):
 
 @dataclass(frozen=True)
 class WordsOf:
-    """Read the words of one of the two models of a comparison."""
+    """The words of one of the two models of a comparison, read from its index."""
 
     model: ComparedModel
-    index: Index | None = None  # None if there is no index here, or one of other weights
+    index: Index | None = None  # None if the data folder has no index of the model, or one of other weights
     lens: str = ""
     hubs: frozenset[int] = frozenset()  # hubs to skip
     fault: str = ""  # why there is no index
-    other_weights: str = ""  # the weights of the index here, if they are not the compared ones
+    # the hash of the weights of the index in the data folder, if those are not the compared ones
+    other_weights: str = ""
 
     @classmethod
     def of(
         cls, library: "Library", model: ComparedModel, lens: str | None = None, hide_hubs: bool = False
     ) -> "WordsOf":
-        """Open the words of a compared model. `lens` is the page's lens, used if the model's lists have it; without
-        one, the lens that reads best is used."""
+        """Open the index of a compared model. Its lists are read under `lens` (dot or cosine) if it has them; without
+        one, under the lens whose lists are the most readable."""
         try:
             index = library.index(model.model)
         except NotFound:
@@ -64,7 +66,8 @@ class WordsOf:
         return cls(model, index, lens, hubs_of(index, lens) if hide_hubs else frozenset())
 
     def vectors(self, kind: str, matches: Sequence[Match]) -> list[MatchedVector]:
-        """Describe matches with their first tokens: of the top, or of the bottom if r is negative."""
+        """Describe matching vectors with the first tokens at the top of their lists and, if the correlation r is
+        negative, also at the bottom."""
         tops = self._first(kind, matches, "top")
         bottoms = self._first(kind, [match for match in matches if match[2] < 0], "bottom")
         vectors: list[MatchedVector] = []
@@ -77,7 +80,8 @@ class WordsOf:
         return vectors
 
     def ids(self, kind: str, layer: int, indexes: list[int], end: str, n: int) -> list[list[int]]:
-        """Return the first tokens at one end of these vectors' lists; an empty list if they cannot be read."""
+        """Return the first tokens at the top or the bottom of the lists of these vectors, which are in one layer;
+        return nothing if that layer cannot be read."""
         if self.index is None or kind not in self.index.stored.kinds:
             return []
         try:
@@ -86,7 +90,7 @@ class WordsOf:
             return []
 
     def _first(self, kind: str, matches: Sequence[Match], end: str) -> dict[tuple[int, int], list[Token]]:
-        """Return the first tokens of the matches by layer and index."""
+        """Return the first tokens of the matching vectors, by their layer and index."""
         first: dict[tuple[int, int], list[Token]] = {}
         if self.index is None:
             return first
@@ -98,7 +102,8 @@ class WordsOf:
 
 
 def agreeing_end(r: float) -> str:
-    """Return the end of the other vector's list that is like the top of this one's."""
+    """Return the end, top or bottom, of a matching vector's list that is similar to the top of this vector's list, by
+    the sign of their correlation r."""
     return "bottom" if r < 0 else "top"
 
 
@@ -117,8 +122,9 @@ Matches: TypeAlias = Annotated[
 def matches_of(
     library: "Library", index: Index, layer: int, vectors: Mapping[str, tuple[str, int]], lens: str, hide_hubs: bool
 ) -> dict[str, list[VectorMatch]]:
-    """Find the matches of vectors (kind, row) of a layer, by the vectors' names, in every comparison of these very
-    weights. Damaged comparisons are left out here; their own pages name the error."""
+    """Find the vectors of other models that match vectors (kind, row) of a layer, in every comparison of exactly these
+    weights; the result is by the vectors' names. Damaged comparisons are left out here; their own pages name the
+    error."""
     found: dict[str, list[VectorMatch]] = {}
     for side, comparison in library.comparisons_of(index):
         other = comparison.b if side == "a" else comparison.a
@@ -145,6 +151,7 @@ def matches_of(
 
 
 def version_of_matches(library: "Library", index: Index) -> str:
-    """Return a text that changes whenever the words of matches may change though the comparisons stay the same."""
+    """Return a text that changes whenever the words of matching vectors may change, even if the comparisons stay the
+    same."""
     compared = library.comparisons_of(index)
     return " ".join(library.index_version((both.b if side == "a" else both.a).model) for side, both in compared)

@@ -1,4 +1,5 @@
-"""Write the notes beside a head's lists: how positions come in, what grouped heads share, what is left out."""
+"""Write the notes beside a head's lists: how positions are encoded, what grouped heads share, and what the lists leave
+out."""
 
 from lexiscope.precompute.shape import Shape
 
@@ -56,7 +57,7 @@ def _rotary(shape: Shape, subhead: int) -> str:
 
 
 def _left_out(what: tuple[str, ...]) -> str:
-    """Return a sentence that names what the model does between its matrices, because these lists do not show it."""
+    """Return a sentence that names what the model computes between its matrices and these lists do not include."""
     return f"These lists leave out {', and '.join(what)}." if what else ""
 
 

@@ -1,4 +1,4 @@
-"""Read the pairs that an index stores of a head's matrix."""
+"""Read the token pairs that an index stores of a head's matrix."""
 
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -21,13 +21,14 @@ COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}  # names of the tw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPairs:
-    """Both ends of the pairs of one matrix of a head, under a lens and a preset."""
+    """The token pairs with the largest and the most negative scores in one matrix of a head, under a lens (dot or
+    cosine) and a preset (which pairs are listed)."""
 
     top: list[TokenPair]
     bottom: list[TokenPair]
     coherence: Coherence
     hidden: Hidden
-    change: Change | None  # only of a difference
+    change: Change | None  # only if the index is of a difference of two models
 
     @property
     def unchanged(self) -> bool:
@@ -37,7 +38,7 @@ class StoredPairs:
 def stored_pairs(
     index: Index, matrix: str, layer: int, head: int, lens: str = "dot", preset: str = "all", k: int | None = None
 ) -> StoredPairs:
-    """Read the first k pairs of both ends."""
+    """Read the k token pairs with the largest scores and the k with the most negative ones."""
     position("matrix", matrix, MATRICES)
     check_lens(index, lens)
     check_kinds(index, matrix)
@@ -63,7 +64,7 @@ def pair_ids(pairs: list[TokenPair]) -> set[tuple[int, int]]:
 
 
 def _n_hidden(shard: Shard, matrix: str, head: int, lens: str, shown: list[TokenPair]) -> int:
-    """Count the pairs that the preset hides: pairs of preset `all`, as many as are shown, that are not among the
-    shown."""
+    """Count how many pairs the page's choice of pairs (preset) hides: of the best pairs of all, as many as are shown,
+    those that are not among the shown ones."""
     best = shard.heads.best_pairs(matrix, head, lens, len(shown)).tolist()
     return len({(a, b) for a, b in best} - pair_ids(shown))

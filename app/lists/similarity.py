@@ -1,5 +1,5 @@
-"""Measure how much two lists of a neuron or a subhead share, with which end of the second list, and how much two
-unrelated lists share by chance."""
+"""Measure how many tokens two lists of a neuron or a subhead (channel of a head) share, whether with the top or the
+bottom of the second list, and how many two unrelated lists share by chance."""
 
 from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, TypeVar
@@ -16,12 +16,13 @@ from lexiscope.precompute.shape import ENDS, MATRICES
 
 End = Literal["top", "bottom"]
 T = TypeVar("T")
-# A similarity from here on says something of the neuron or subhead: of shuffled lists hardly any reaches it.
+# Similarities from here on mean something: those of unrelated lists hardly ever reach it.
 TELLING = 0.05
 
 
 class Shuffled(TypedDict):
-    """The similarities in the layer if the second list is taken from another neuron or subhead."""
+    """What chance gives in the layer: similarities of first lists with second lists of other neurons, or of other
+    subheads (channels of heads)."""
 
     similarity: Annotated[float, Field(description="The mean, with the top of the second list")]
     similarity_bottom: Annotated[float, Field(description="The mean, with its bottom")]
@@ -29,14 +30,15 @@ class Shuffled(TypedDict):
 
 
 class EndSimilarities(TypedDict):
-    """The similarities of the top of a first list with the top and with the bottom of a second."""
+    """The similarities of the top of a first list with the top and with the bottom of a second list."""
 
     top: float
     bottom: float
 
 
 class OfMatrices(TypedDict, Generic[T]):
-    """Values for v's top with o, and for q's top with k; null if one of the two is not stored."""
+    """A value for each of a head's matrices: `vo` about the lists of v and o, `qk` about those of q and k; null if one
+    of the two lists is not stored."""
 
     vo: T | None
     qk: T | None
@@ -44,7 +46,8 @@ class OfMatrices(TypedDict, Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The similarities of the top of a first list with both ends of a second one."""
+    """How similar the top of a first list is to the top and the bottom of a second list, and the tokens that they
+    share."""
 
     top: float
     bottom: float
@@ -60,8 +63,8 @@ class Agreement:
 def agreement(
     index: Index, shard: Shard, compared: str, of: Similarity, lens: str, first: Array, second: Array
 ) -> Agreement:
-    """Make an Agreement from the stored similarity and all stored ids (E, K) of two vectors; `compared` is ff, vo or
-    qk."""
+    """Make an Agreement from the stored similarity and all stored token ids (both ends of the list, entries) of two
+    vectors. `compared` is ff for key and value, vo or qk."""
     end = agreeing_end(of)
     in_first = set(first[0].tolist())
     shared = [token for token in second[ENDS.index(end)].tolist() if token in in_first] if end else []
@@ -86,13 +89,14 @@ def shuffled(shard: Shard, compared: str, lens: str) -> Shuffled:
 
 
 def both_shuffled(index: Index, shard: Shard, lens: str) -> OfMatrices[Shuffled]:
-    """Return the similarities that chance gives for the subheads of a layer."""
+    """Return how similar the lists of different subheads (channels of heads) in a layer are, which is what chance
+    gives."""
     vo, qk = (shuffled(shard, matrix, lens) if matrix in index.stored.compared else None for matrix in MATRICES)
     return {"vo": vo, "qk": qk}
 
 
 def subhead_similarities(index: Index, shard: Shard, head: int, lens: str) -> list[OfMatrices[EndSimilarities]]:
-    """Return the similarities of each subhead of a head."""
+    """Return for each subhead (channel) of a head how similar the lists of v and o are, and those of q and k."""
 
     def of(matrix: str, subhead: int) -> EndSimilarities | None:
         if matrix not in index.stored.compared:

@@ -1,5 +1,5 @@
-"""Read a vector's two lists, as an index stores them and as a worker reads them in another way. Neurons, subheads and
-directions consist of several vectors."""
+"""Read the two lists of a vector (top and bottom), from the index or, if they are computed in another way, from a
+worker's answer. Neurons, subheads (channels of heads) and singular directions consist of several vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,14 +38,14 @@ MOMENTS: Any = Field(
     description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token, (score - "
     "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
 )
-SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # kinds by their names on a subhead's page
-# Kinds by their names on a direction's page.
+SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # kinds of vectors by their names on a subhead's page
+# Kinds of vectors by their names on a direction's page.
 SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
-    """A vector and its two lists. A direction of norm 0 is none: its lists are empty."""
+    """A vector and its two lists. A singular direction of norm 0 does not exist: its lists are empty."""
 
     top: list[ScoredToken]
     bottom: list[ScoredToken]
@@ -54,33 +54,37 @@ class Vector:
     base_norm: Annotated[float | None, OF_DIFFERENCE] = None
     change: Annotated[float | None, CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
+    # the numbers of hidden hubs at the top and at the bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None
     moments: Annotated[Moments | None, MOMENTS] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorReading:
-    """A vector's list in another reading."""
+    """A vector's list computed in another way than the stored one, which is called a reading."""
 
     top: list[ScoredToken]
     bottom: list[ScoredToken]
-    overlap: float  # Jaccard similarity of this top with the stored one of the same length and lens
+    overlap: float  # Jaccard similarity of this top list and the stored one of the same length and lens
     kept: Annotated[frozenset[int], PAGE_ONLY] = frozenset()  # tokens that are also in the stored list
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
+    # the numbers of hidden hubs at the top and at the bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The same vectors as a worker reads them: with norms folded in, or with tokens after the first MLP."""
+    """Lists of the same vectors that a worker has computed in another way: with norms folded in, or with tokens after
+    the first MLP."""
 
-    name: str  # norm or mlp
+    name: str  # how the lists were computed: norm or mlp
     vectors: Mapping[str, VectorReading]
 
 
 def stored_vectors(
     index: Index, shard: Shard, vectors: Sequence[tuple[str, int]], lens: str, k: int | None
 ) -> tuple[list[Vector], Array]:
-    """Read the first k of both lists of each vector (kind, row). Return them, and all stored ids, (V, E, K)."""
+    """Read the first k entries of both lists of each vector (kind, row). Return the vectors, and all stored token ids
+    (vectors, both ends of the list, entries)."""
     check_length(k)
     ids, scores = shard.vectors(vectors, lens)
     lists = zip(vectors, ids[:, :, :k].tolist(), scores[:, :, :k].tolist(), strict=True)
@@ -115,7 +119,8 @@ def _vector(
 
 
 def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> VectorReading:
-    """Make a reading from a worker's answer: its list, and how much of it is in the stored list, too."""
+    """Make a reading, a list computed in another way than the stored one, from a worker's answer, and mark its tokens
+    that are also in the stored list."""
     stored = index.shard(layer).vector(kind, row, lens)
     put_words(answer, index.tokens.texts)
     top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))
@@ -130,8 +135,8 @@ def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, ans
 
 
 def shares(index: Index, shard: Shard, matrix: str, head: int) -> list[float | None]:
-    """Return the share of each direction in a head's matrix. A difference may have more directions than are stored, so
-    its shares are of the whole matrix."""
+    """Return how large a share of a head's matrix each singular direction has. A difference of two models may have more
+    directions than are stored; its shares are of the whole matrix."""
     squares = [value * value for value in shard.heads.all_singular(matrix)[head].tolist()]
     whole = sum(squares)
     if index.stored.difference:

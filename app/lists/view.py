@@ -1,6 +1,7 @@
-"""Declare the entries that every list consists of, and what all views have in common.
+"""Declare the entries that every list consists of, and the fields that the data of every page has.
 
-JSON has the fields of a view, except those marked PAGE_ONLY, and those marked OMIT_NONE while they are None."""
+JSON has these fields, except those marked PAGE_ONLY, and those marked OMIT_NONE if they are None.
+"""
 
 import unicodedata
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from lexiscope.app.formats.table import Table
 
 
-PAGE_ONLY: Any = Field(exclude=True)  # only the page shows it; programs get it in another way, or do not need it
+PAGE_ONLY: Any = Field(exclude=True)  # only the HTML shows it; programs get it in another way, or do not need it
 OMIT_NONE: Any = Field(exclude_if=lambda value: value is None)
 OF_DIFFERENCE: Any = Field(exclude_if=lambda value: value is None, description="Only of a difference of two models")
 HUBS: Any = Field(
@@ -35,22 +36,22 @@ NOTE: Any = Field(description="What must be said beside these lists, such as wha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a page shows, as data: the base of all views."""
+    """The data that a page shows; the base class of all such data."""
 
     hubs: Annotated[Literal["hide"] | None, HUBS] = None
     hubs_hidden: Annotated[int | None, HUBS_HIDDEN] = None
 
     def tables(self) -> "list[Table]":
-        """Return the view's lists as tables, from which CSV, Markdown, LaTeX and the terminal are made."""
+        """Return the lists of the page as tables, from which CSV, Markdown, LaTeX and the terminal are made."""
         raise NotImplementedError
 
     def sources(self) -> str:
-        """Return which weights and which build the view is made from, if that is not the index of its model."""
+        """Return which weights and which build the page's data comes from, if that is not the index of its model."""
         return ""
 
     def about(self) -> dict[str, Any]:
-        """Return what CSV says on every row, after the row's own columns, because a file may lose its name, or be
-        joined with others."""
+        """Return the columns that CSV has at the end of every row, because a file may lose its name or be joined with
+        others."""
         return {}
 
 
@@ -63,7 +64,7 @@ class ViewOfModel(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownError:
-    """What a visitor is told of an error: on a page by itself, or in place of what a page cannot show."""
+    """What a visitor reads of an error: on a page by itself, or in place of a part that cannot be shown."""
 
     status: int  # HTTP status of the answer
     title: str
@@ -76,7 +77,7 @@ class ShownError:
 
 
 def of_index(index: Index) -> dict[str, Any]:
-    """Return the fields that every view of a model has."""
+    """Return the fields that the data of every page about a model has."""
     return {"model": index.manifest.model, "build": index.manifest.build, "minus": minus_of(index)}
 
 
@@ -106,12 +107,12 @@ _NAMED = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str) -> str:
-    r"""Write a token with visible spaces and control characters. U+00A0 becomes \u00a0, because \xa0 stands for a byte
-    that is no text by itself, as TokenTable writes it."""
+    r"""Write a token with visible spaces and control characters. The no-break space, U+00A0, becomes \u00a0, because
+    \xa0 stands for a byte that is no text by itself."""
     shown = "".join([_NAMED.get(character) or _visible(character) for character in text])
     if shown and unicodedata.category(shown[0]).startswith("M"):
-        shown = "\N{DOTTED CIRCLE}" + shown  # a combining mark would sit on the character before the token
-    return shown or "(no text)"  # an embedding row without a token
+        shown = "\N{DOTTED CIRCLE}" + shown  # a combining mark would be drawn over the character before the token
+    return shown or "(no text)"  # some rows of the embedding have no token
 
 
 def _visible(character: str) -> str:

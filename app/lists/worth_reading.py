@@ -1,5 +1,5 @@
-"""Choose what is worth reading first in a model: its clearest neurons and heads, and neurons whose key and value agree.
-readable.py tells which tokens people can read."""
+"""Choose what to read first in a model: its clearest neurons and heads, and neurons whose key and value have similar
+lists. readable.py decides which tokens people can read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,12 +21,13 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import MATRICES
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
-CARD_CANDIDATES = 400  # largest numbers from which the cards are chosen
-# Under another lens or preset, pairs of a word with itself and of rare pieces come first.
+CARD_CANDIDATES = 400  # the cards are chosen from so many largest numbers
+# Under another lens or preset, pairs of a word with itself and of rare pieces of words come first.
 HEAD_LENS, HEAD_PRESET = "cosine", "words"
-NAMEABLE = 0.4  # readability: of rated heads (benchmarks/ratings.json), 23 of the 27 above this could be named
-HEAD_PAIRS, HEAD_WORDS = 50, 10  # a head worth reading has so many words at each side of so many pairs
-CLEAREST = 3  # clearest heads, from which the home page takes one: pairs of others are less plainly related
+NAMEABLE = 0.4  # least readability: of rated heads (benchmarks/ratings.json), 23 of the 27 above it could be named
+# a head is shown only if so many of its pairs hold so many different words at each side
+HEAD_PAIRS, HEAD_WORDS = 50, 10
+CLEAREST = 3  # the home page takes one of so many clearest heads: pairs of others are less plainly related
 
 
 CARD_OF_DIFFERENCE: Any = Field(description="Only of a difference; the change is |Δ| / |base|")
@@ -35,8 +36,8 @@ CARD_OF_DIFFERENCE: Any = Field(description="Only of a difference; the change is
 class NeuronCard(TypedDict):
     layer: int
     neuron: int
-    number: float  # coherence or similarity, by which the card was chosen
-    end: str  # the end of the value whose first tokens the card shows: the one with the larger number
+    number: float  # the coherence or similarity by which the card was chosen
+    end: str  # the end of the value whose first tokens the card shows: the one with the larger similarity
     tokens: list[Token]
     kind: Annotated[NotRequired[str], CARD_OF_DIFFERENCE]  # ff_key or ff_value: the vector whose tokens the card shows
     change: Annotated[NotRequired[float | None], CARD_OF_DIFFERENCE]
@@ -46,7 +47,7 @@ class HeadCard(TypedDict):
     layer: int
     head: int
     matrix: str
-    lens: str  # the lens of number and pairs, whatever the lens of the maps
+    lens: str  # the lens (dot or cosine) of number and pairs
     preset: str
     number: float  # readability
     pairs: list[TokenPair]  # the first pairs that repeat no word
@@ -56,19 +57,21 @@ class HeadCard(TypedDict):
 At = TypeVar("At")
 Card = TypeVar("Card")
 NeuronCards = tuple[NeuronCard, ...]
-Cards = tuple[NeuronCards | None, NeuronCards | None, tuple[HeadCard, ...] | None]  # None: not stored
+Cards = tuple[NeuronCards | None, NeuronCards | None, tuple[HeadCard, ...] | None]  # None if it is not stored
 
 
 def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()) -> Cards:
-    """Choose the most coherent values, the most similar keys and values, and the most readable heads, of those that
-    people can read. The given hubs are skipped among first tokens."""
+    """Choose the neurons whose value lists have the most similar tokens, those whose key and value have the most
+    similar lists, and the most readable heads, of those that people can read. The given hubs (tokens in very many
+    lists) are left out of the tokens shown."""
     values, agreeing = "ff_value" in index.stored.kinds, index.stored.similarity
 
     def coherence(layer: int, end: str) -> Array:
         return shards[layer].all_coherences("ff_value", lens, end)
 
     def neurons(numbers: Mapping[tuple[int, str], Array]) -> NeuronCards:
-        """Make cards from numbers by layer and end of the value."""
+        """Make cards (entries of the model's page) of the neurons with the largest numbers, which are given by layer
+        and by the end of the value's list that is shown."""
         words = FreshWords(readable(index))
         wanted = {at: np.where(coherence(*at) < SAME, column, np.nan) for at, column in numbers.items()}
         return largest_cards(
@@ -103,14 +106,15 @@ def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
 
 
 def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
-    """Return the head, of the clearest ones, whose pairs hold the most words."""
+    """Return the head, of the clearest ones, whose pairs hold the most different words."""
     return max(
         cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None
     )
 
 
 def largest_cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
-    """Make cards of the largest numbers for which `make` returns one; a damaged layer is skipped."""
+    """Make cards (entries of the model's page) of the largest numbers for which `make` does not return None; a damaged
+    layer is skipped."""
 
     def readable_cards() -> Iterator[Card]:
         for entry in _largest(numbers):
@@ -122,7 +126,8 @@ def largest_cards(make: Callable[[At, int, float], Card | None], numbers: Mappin
 
 
 def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
-    """Return the largest of all numbers, each with its group and its place in it; undefined numbers are left out."""
+    """Return the largest of all numbers, each with its group and its index in the group; undefined numbers are left
+    out."""
     entries: list[tuple[At, int, float]] = []
     for group, column in numbers.items():
         values = np.where(np.isfinite(column), column, -np.inf)
@@ -133,8 +138,8 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
 
 
 def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, str], Array]]:
-    """Split similarities (n, E) into one column for each end, in which only neurons count whose similarity is larger
-    there."""
+    """Split similarities of n keys with both ends of their values' lists, (n, 2), into a column for the top and one for
+    the bottom. In each, neurons that are more similar at the other end are NaN."""
     top, bottom = similarities.T
     yield (layer, "top"), np.where(top >= bottom, top, np.nan)
     yield (layer, "bottom"), np.where(bottom > top, bottom, np.nan)
@@ -143,7 +148,8 @@ def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, s
 def _neuron(
     index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str, end: str, hubs: frozenset[int]
 ) -> NeuronCard | None:
-    """Make the card of a neuron, if two thirds of the first tokens at this end of its value are words."""
+    """Make the card of a neuron if people can read the first tokens at this end of its value's list, and they are not
+    mostly words of earlier cards; otherwise return None."""
     (ids,) = first_tokens(shard, "ff_value", np.array([neuron]), lens, TOKENS, hubs, end)
     if not fresh.take_if_readable(ids):
         return None
@@ -161,13 +167,13 @@ def head_card(
     listed = _pairs(index, card)
     pairs = [pair for pair in listed if _are_different(fresh.words, pair)]
     if 2 * len(pairs) < len(listed) or min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
-        return None  # a head that links forms of words has few other pairs, and they say little
+        return None  # a head that links forms of words has few other pairs, and these are not telling
     card["pairs"], stems = without_repetition(fresh.words, pairs)
     return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
 
 
 def _are_different(words: Readable, pair: TokenPair) -> bool:
-    """Return True if a pair is of two words, not of two forms of one."""
+    """Return True if the two tokens of a pair are different words, not two forms of one."""
     stems = words.stems((pair["from"]["id"], pair["to"]["id"]))
     return len(stems) == 2 and not stems[0].startswith(stems[1]) and not stems[1].startswith(stems[0])
 
@@ -178,12 +184,12 @@ def _pairs(index: Index, card: HeadCard) -> list[TokenPair]:
 
 
 def _sides(words: Readable, pairs: Sequence[TokenPair]) -> tuple[set[str], set[str]]:
-    """Return the words on each side of the pairs."""
+    """Return the words on the first side of the pairs, and those on the second."""
     return set(words.stems(p["from"]["id"] for p in pairs)), set(words.stems(p["to"]["id"] for p in pairs))
 
 
 def without_repetition(words: Readable, pairs: Sequence[TokenPair]) -> tuple[list[TokenPair], list[str]]:
-    """Return the first pairs that repeat no word, and their words."""
+    """Return the first pairs that repeat no word, and the words in them."""
     chosen: list[TokenPair] = []
     stems: list[str] = []
     for pair in pairs:

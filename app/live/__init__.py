@@ -1,1 +1,1 @@
-"""The server's side of live workers: start a worker or find its address, and ask it."""
+"""The server's side of live workers: start a worker or find its address, and send it requests."""

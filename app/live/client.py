@@ -1,5 +1,5 @@
-"""What live pages ask a worker: `await live.ask(model, SeedsAsk(...), request)` gives the answer or raises an error.
-A model's worker is run by this server, or stands at an address that the setting worker_url names."""
+"""Send a question of a live page to a worker: `await live.ask(model, SeedsAsk(...), request)` returns the answer or
+raises an error. A model's worker is run by this server, or is at an address that the setting worker_url names."""
 
 import asyncio
 import logging
@@ -41,8 +41,9 @@ from lexiscope.precompute.live.wire.protocol import (
 
 START_WAIT_SECONDS = 8.0  # how long a page waits for a worker to load its model before it says so
 OWN_RETRY_SECONDS = 2  # seconds after which a worker of this server that has died may run again
-MARGIN_SECONDS = 2.0  # time left for a worker to say itself that it took too long
-VISITOR_KEY = secrets.token_bytes(16)  # key of this process, so that a visitor's name tells nobody the address
+MARGIN_SECONDS = 2.0  # how much longer the server waits, so that a worker can itself report that it took too long
+# a key of this process, so that an address cannot be found from the name that a worker is told
+VISITOR_KEY = secrets.token_bytes(16)
 IPV6_HOST_BITS = 64  # bits of an IPv6 address that a visitor can choose
 
 logger = logging.getLogger("lexiscope")
@@ -52,8 +53,9 @@ class LiveClient:
     def __init__(self, settings: Settings, library: Library) -> None:
         self._settings = settings
         self._library = library
-        self._elsewhere = parse_worker_urls(settings.worker_url)  # by model; "" stands for every model
-        self._last_end = dict.fromkeys(self._elsewhere, "unchecked")  # how the last ask of each ended
+        # addresses of workers by model; "" stands for every model
+        self._elsewhere = parse_worker_urls(settings.worker_url)
+        self._last_end = dict.fromkeys(self._elsewhere, "unchecked")  # how the last request to each ended
         self.supervisor = Supervisor(settings)
         self._connections = Connections(settings.request_seconds + MARGIN_SECONDS)
         self._has_torch = bool(find_spec("torch"))
@@ -74,33 +76,35 @@ class LiveClient:
         return "live pages need torch, which is not installed: pip install 'lexiscope[precompute]'"
 
     async def ask(self, model: str, ask: Ask[A], visitor: Request | None = None) -> A:
-        """Ask a worker; given the visitor's request, cancel the work when the visitor leaves (VisitorGone)."""
+        """Send a question to a worker and return the answer. Given the visitor's request, cancel the work when the
+        visitor leaves (VisitorGone)."""
         work = self._answer(model, ask, visitor)
         return await (cancel_on_disconnect(visitor, work) if visitor else work)
 
     def stream(self, model: str, ask: Ask[Any], visitor: Request | None = None) -> AsyncGenerator[Any]:
-        """Yield Progress, again and again, and the answer at last; closing this cancels the work.
-        The share falls back where a worker has died and the ask begins anew."""
+        """Yield Progress any number of times, and then the answer. Closing the generator cancels the work. The share in
+        Progress falls back if a worker has died and the work begins anew."""
         return self._reports(model, ask, visitor, with_events=True)
 
     def worker_states(self) -> dict[str, str]:
-        """Return by model how its worker is; of a worker elsewhere, how the last ask of it ended."""
+        """Return by model the state of its worker; for workers that this server does not run, how the last request
+        ended."""
         states = {model: keeper.state.word for model, keeper in self.supervisor.running().items()}
         return states | {model or "every model": word for model, word in self._last_end.items()}
 
     def prepare(self, model: str) -> None:
-        """Start the model's worker, if this server runs it, without waiting: it will be asked soon."""
+        """Start the model's worker, if this server runs it, without waiting, because a question will follow soon."""
         if self.serves(model) and not self._elsewhere:
             self.supervisor.keeper(model)
 
     def start(self) -> None:
-        """Start the workers that are to run from the beginning."""
+        """Start the workers that the setting `worker` wants running from the beginning."""
         if self._settings.worker == "start":
             for model in self._library.names()[: self._settings.workers]:
                 self.prepare(model)
 
     async def close(self) -> None:
-        """End the workers that this server started, and wait until they are gone."""
+        """End the workers that this server started, and wait until their processes have ended."""
         await self._connections.close()
         await asyncio.to_thread(self.supervisor.close)
 
@@ -127,7 +131,8 @@ class LiveClient:
                 yield report
 
     async def _ask_elsewhere(self, exchange: Exchange) -> AsyncGenerator[Any]:
-        """Yield reports and the answer of the worker at the model's address, and note how the ask ended."""
+        """Yield reports of progress and the answer of the worker at the model's address, and note how the request
+        ended."""
         name = exchange.model if exchange.model in self._elsewhere else ""
         try:
             async with aclosing(_ask_twice(self._elsewhere[name], exchange)) as reports:
@@ -146,8 +151,8 @@ class LiveClient:
 
 
 async def _ask_twice(address: WorkerAddress, exchange: Exchange) -> AsyncGenerator[Any]:
-    """Yield reports and the answer of the worker at the address. Ask once more if the connection broke before the
-    answer, or a proxy says that the worker's did: another worker may have taken its place behind the address."""
+    """Yield reports of progress and the answer of the worker at the address. Ask once more if the connection broke
+    before the answer, or if a proxy reports that this happened: another worker may now be at the address."""
     for last_try in (False, True):
         try:
             async with aclosing(exchange.reports(address)) as reports:
@@ -160,7 +165,7 @@ async def _ask_twice(address: WorkerAddress, exchange: Exchange) -> AsyncGenerat
 
 
 def _state_after(error: LexiscopeError) -> str:
-    """Return how a worker is, by the error in which an ask of it ended."""
+    """Return the state of a worker, judged by the error of its last request."""
     match error:
         case TokenRefused():
             return "refused"
@@ -173,7 +178,7 @@ def _state_after(error: LexiscopeError) -> str:
 
 
 async def _ask_own(keeper: Keeper, exchange: Exchange) -> AsyncGenerator[Any]:
-    """Yield reports and the answer of the worker that this server runs."""
+    """Yield reports of progress and the answer of the worker that this server runs."""
     keeper.users += 1
     try:
         address = await _wait_until_ready(keeper)
@@ -190,7 +195,7 @@ async def _ask_own(keeper: Keeper, exchange: Exchange) -> AsyncGenerator[Any]:
 
 
 async def _wait_until_ready(keeper: Keeper) -> WorkerAddress:
-    """Return the address of the worker, after waiting a little while it loads its model."""
+    """Return the address of the worker; wait a few seconds if it is still loading its model."""
     patience = time.monotonic() + START_WAIT_SECONDS
     while (state := keeper.state).address is None:
         now = time.monotonic()
@@ -201,14 +206,15 @@ async def _wait_until_ready(keeper: Keeper) -> WorkerAddress:
 
 
 def visitor_name(request: Request) -> str:
-    """Name a visitor without telling the address, for a worker that is fair between visitors. A visitor is an address
-    as uvicorn sees it: that of the connection, or the one that a trusted proxy names."""
+    """Return a name for a visitor that does not reveal the address, for a worker that treats visitors fairly. A visitor
+    is identified by the address that uvicorn sees: that of the connection, or the one that a trusted proxy names."""
     host = request.client.host if request.client else ""
     return blake2b(_network(host).encode(), key=VISITOR_KEY, digest_size=12).hexdigest()
 
 
 def _network(host: str) -> str:
-    """Return what a visitor cannot choose: an IPv4 address, or the first half of an IPv6 one."""
+    """Return the part of an address that a visitor cannot choose: all of an IPv4 address, the first half of an IPv6
+    one."""
     try:
         address = ip_address(host)
     except ValueError:  # the host is a name, as in tests, and not an address

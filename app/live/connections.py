@@ -1,4 +1,4 @@
-"""Where workers listen, and the connections to them, which are kept open between requests."""
+"""Addresses of workers, and the connections to them, which are kept open between requests."""
 
 import asyncio
 import re
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 UNIX = "unix:"
 UNCOMPRESSED = {"accept-encoding": "identity"}  # a compressed answer could be a thousand times longer than its bytes
-MOST_CONNECTIONS = 1000  # at once; a worker refuses asks beyond its queue much earlier
+MOST_CONNECTIONS = 1000  # most open connections; a worker refuses requests beyond its queue much earlier
 CONNECT_SECONDS = 5
 ENTRIES = re.compile(
     r"\s*,\s*|(?<![=\s])\s+(?=(?:[^\s,=]+=)?(?:https?://|unix:/))"
-)  # separates two entries of the setting
+)  # these characters separate two entries of the setting
 PATH = re.compile(r"(?:/[\w.~-]+)*/?", re.ASCII)  # the path of a worker behind a proxy such as Ray Serve
-KEEP_SECONDS = 30  # less than the worker does (commands/worker.py), so that it closes no connection in use
+KEEP_SECONDS = 30  # shorter than a worker keeps connections (commands/worker.py), so that the worker closes none in use
 
 
 @dataclass(frozen=True)
 class WorkerAddress:
     url: str  # http://host:port, or unix:/path
-    start: int = 0  # counts restarts: no connection to an older process is used again
+    start: int = 0  # the number of restarts: no connection to an older process is used again
 
 
 class Connections:
-    """`patience`: seconds after which an answer that has not arrived is given up."""
+    """Connections to workers, by address. An answer that has not arrived after `patience` seconds is given up."""
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
@@ -79,7 +79,7 @@ def parse_worker_urls(setting: str) -> dict[str, WorkerAddress]:
 
 
 def _shown(text: str, setting: str) -> str:
-    """Quote text for a message, but show nothing of a setting with an @: a password may stand anywhere before it."""
+    """Quote text for a message, but quote nothing of a setting with an @: a password may be anywhere before it."""
     return repr(text) if "@" not in setting else "(not shown: there is an @, which only follows a name or a password)"
 
 
@@ -105,7 +105,7 @@ def _checked_url(url: str, setting: str) -> str:
 
 
 def plain_client(address: WorkerAddress, timeout: float) -> "httpx2.Client":
-    """Make a client for a thread, which waits for each answer."""
+    """Return an HTTP client for use in a thread, which waits for each answer."""
     import httpx2
 
     # A socket needs no certificates, and reading them takes 20 ms each time.
@@ -117,7 +117,7 @@ def plain_client(address: WorkerAddress, timeout: float) -> "httpx2.Client":
 
 
 def _new_client(address: WorkerAddress, patience: float) -> "httpx2.AsyncClient":
-    import httpx2  # not needed until a live page is asked for
+    import httpx2  # imported late: only live pages need it
 
     limits = httpx2.Limits(
         max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=KEEP_SECONDS

@@ -1,5 +1,5 @@
-"""One request to one worker, and what the worker reports and answers. If there is no answer, the error is one of ours.
-What a worker sends has a limit of bytes and of time, because a worker that means harm must not fill the server."""
+"""Send one request to one worker, and read its reports of progress and its answer, or raise an error of this program.
+The answer is limited in bytes and time, so that a malicious worker cannot fill the server."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -18,19 +18,20 @@ from lexiscope.precompute.live.wire.protocol import EVENTS, ErrorAnswer, Progres
 if TYPE_CHECKING:
     import httpx2
 
-UNAUTHORIZED = 401  # the status if a worker does not know this server
-GONE_RETRY_SECONDS = 10  # seconds after which a worker may be there again
+UNAUTHORIZED = 401  # the status of a worker that does not accept this server's token
+GONE_RETRY_SECONDS = 10  # a worker that is gone may be back after so many seconds
 GONE = "cannot be reached, or stopped before it had an answer. Stored pages work; this one will when the worker is back"
 REFUSED = "does not know this server: LEXISCOPE_WORKER_TOKEN must be the same for the server and for its workers"
-PROXY_TIMED_OUT = (408, 504)  # statuses with which a proxy before a worker may answer in its place
-MOST_ANSWER_BYTES = 1 << 28  # the longest is a prompt's attention: 2,000,000 weights of some 20 digits each
+PROXY_TIMED_OUT = (408, 504)  # a proxy before a worker may answer with these statuses in the worker's place
+MOST_ANSWER_BYTES = 1 << 28  # the longest answer is a prompt's attention: 2,000,000 weights of some 20 digits each
 MOST_ERROR_BYTES = 1 << 20
 MOST_RETRY_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """`with_events`: the worker also reports how far it has come. `patience`: seconds, as messages name them."""
+    """One request to one worker. If `with_events` is True, the worker also reports its progress. `patience` is the time
+    limit in seconds that messages name."""
 
     connections: Connections
     model: str
@@ -40,7 +41,7 @@ class Exchange:
     patience: float
 
     async def reports(self, address: WorkerAddress) -> AsyncGenerator[Any]:
-        """Yield Progress, any number of times if with events, and the answer at last."""
+        """Yield Progress any number of times, if `with_events` is True, and then the answer."""
         deadline = asyncio.get_running_loop().time() + self.connections.patience
         async with self._post(await self.connections.client(address), deadline) as response:
             if not self.with_events:
@@ -60,7 +61,7 @@ class Exchange:
 
     @asynccontextmanager
     async def _post(self, client: "httpx2.AsyncClient", deadline: float) -> AsyncIterator["httpx2.Response"]:
-        """Yield the worker's answer as soon as it begins."""
+        """Send the request, and yield the worker's response as soon as it begins."""
         import httpx2
 
         path = self.ask.path + (EVENTS if self.with_events else "")
@@ -86,7 +87,7 @@ class Exchange:
             raise self._gone(answered=not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)) from None
 
     async def _refusal(self, response: "httpx2.Response") -> LexiscopeError:
-        """Return what the worker, or a proxy in its place, says is wrong."""
+        """Return the error that the worker, or a proxy in its place, has answered with."""
         if response.status_code == UNAUTHORIZED:
             return TokenRefused(f"the worker of {self.model} {REFUSED}", GONE_RETRY_SECONDS)
         try:
@@ -138,7 +139,8 @@ async def _read_body(response: "httpx2.Response", most_bytes: int) -> bytes:
 
 
 async def _read_lines(response: "httpx2.Response", most_bytes: int, patience: float) -> AsyncGenerator[str]:
-    """Yield lines as they come, of `most_bytes` altogether; TimeoutError if one takes more than `patience` seconds."""
+    """Yield lines as they arrive, up to `most_bytes` in total; raise TimeoutError if one takes more than `patience`
+    seconds."""
     _check_encoding(response)
     clock = asyncio.get_running_loop().time
     line, n_bytes, deadline = bytearray(), 0, clock() + patience
@@ -160,7 +162,7 @@ async def _read_lines(response: "httpx2.Response", most_bytes: int, patience: fl
 
 
 def _retry_seconds(header: str) -> int | None:
-    """Return a Retry-After in seconds, an hour at most; None if it is no number."""
+    """Return a Retry-After header in seconds, an hour at most; None if it is no number."""
     if not (header.isascii() and header.isdecimal()):
         return None
     return min(int(header[:6]), MOST_RETRY_SECONDS)

@@ -1,6 +1,6 @@
-"""The workers that this server runs itself. A Keeper keeps the worker of one model running: a thread starts it, watches
-it, restarts it after growing pauses and ends it at last, while the event loop only reads `state`. The Supervisor says
-which models have a worker: one is started when it is first needed, up to a number of them."""
+"""Run the workers that belong to this server. A Keeper keeps the worker of one model running: a thread starts it,
+watches it, restarts it after growing pauses and finally ends it, while the event loop only reads `state`. The
+Supervisor decides which models have a worker: one is started when it is first needed, up to a maximum number."""
 
 import contextlib
 import logging
@@ -18,17 +18,17 @@ from lexiscope.app.settings import Settings
 from lexiscope.precompute.live.wire.errors import LiveFull
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between the end of a worker and the start of the next
-LONGEST_FOLDER = 90  # bytes of a socket's folder; the address of a Unix socket has 107 at most
+LONGEST_FOLDER = 90  # most bytes in the path of the sockets' folder; the address of a Unix socket has 107 at most
 
 logger = logging.getLogger("lexiscope")
 
 
 @dataclass(frozen=True)
 class WorkerState:
-    address: WorkerAddress | None = None  # where it listens, once it is ready
-    reason: str = ""  # why it is not ready
-    failed: bool = False  # it could not even start, so waiting for it is in vain
-    retry_at: float = 0.0  # when it is started again, by time.monotonic()
+    address: WorkerAddress | None = None  # the address at which the worker listens, once it is ready
+    reason: str = ""  # why the worker is not ready
+    failed: bool = False  # True if the worker could not even start, so that waiting for it is in vain
+    retry_at: float = 0.0  # when the worker is started again, by time.monotonic()
 
     @property
     def word(self) -> str:
@@ -38,7 +38,8 @@ class WorkerState:
 
 
 class Keeper:
-    """`state` is replaced as a whole, so that any thread can read it at any time."""
+    """Keep the worker of one model running. `state` is replaced as a whole, so that any thread can read it at any
+    time."""
 
     def __init__(self, model: str, settings: Settings, socket: Path) -> None:
         self.model = model
@@ -51,7 +52,7 @@ class Keeper:
         self._process: WorkerProcess | None = None
         self._lock = threading.Lock()  # held while a process is started, so that none starts once the keeper is closing
         self._closing = False
-        self._news = threading.Event()  # the worker is ready or has ended, or is to end
+        self._news = threading.Event()  # set when the worker is ready, has ended or is to end
         self._thread = threading.Thread(target=self._keep_running, name=f"worker of {model}", daemon=True)
         self._thread.start()
 
@@ -61,12 +62,12 @@ class Keeper:
         return process.pid if process else None
 
     def restart(self, address: WorkerAddress) -> None:
-        """End the process that listens at the address, if it still does: another one is started."""
+        """End the process that listens at the address, unless it has already ended; another one is then started."""
         if self.state.address == address and self._process:
             self._process.terminate()
 
     def close(self) -> None:
-        """End the process, and wait until it is gone."""
+        """End the process, and wait until it has ended."""
         with self._lock:
             self._closing = True
         self._news.set()
@@ -90,11 +91,11 @@ class Keeper:
             )
             self._wait_for_news(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-            if ready_at:  # if the worker could not even start, visitors go on to read why
+            if ready_at:  # if the worker could not even start, visitors still read the reason
                 self.state = self._loading
 
     def _run_once(self) -> tuple[float | None, str]:
-        """Run the worker to its end; return the time at which it was ready, if ever, and why it ended."""
+        """Start the worker and wait until it ends; return the time at which it was ready, if ever, and why it ended."""
         try:
             process = self._start()
         except OSError as error:  # this process may open no more files or start no more processes
@@ -139,12 +140,13 @@ class Keeper:
 class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._keepers: dict[str, Keeper] = {}  # in the order of their last use
-        self._sockets: Path | None = None  # a folder
+        self._keepers: dict[str, Keeper] = {}  # keepers by model, the least recently used first
+        self._sockets: Path | None = None  # the folder of the workers' sockets
         self._count = 0
 
     def keeper(self, model: str) -> Keeper:
-        """Return the keeper of a model that exists, and start its worker unless it runs; this never waits."""
+        """Return the keeper of a model that exists. Its worker is started unless it runs already; this function never
+        waits."""
         keeper = self._keepers.pop(model, None) or self._new_keeper(model)
         self._keepers[model] = keeper
         return keeper
@@ -153,7 +155,7 @@ class Supervisor:
         return dict(self._keepers)
 
     def close(self) -> None:
-        """End all workers, and wait until they are gone."""
+        """End all workers, and wait until their processes have ended."""
         keepers, self._keepers = self._keepers, {}
         closing = [threading.Thread(target=keeper.close) for keeper in keepers.values()]
         for thread in closing:
@@ -168,11 +170,11 @@ class Supervisor:
         if len(self._keepers) >= self._settings.workers:
             self._close_idle_worker(model)
         self._sockets = self._sockets or _private_folder()
-        self._count += 1  # a new number, so that no worker gets the socket of one that is just ending
+        self._count += 1  # each worker gets a new number, so that none gets the socket of one that is just ending
         return Keeper(model, self._settings, self._sockets / f"{self._count}.sock")
 
     def _close_idle_worker(self, newcomer: str) -> None:
-        """Close the worker that was unused longest, to make room for another model's."""
+        """Close the worker that was unused longest, to make room for another model's worker."""
         idle = next((name for name, keeper in self._keepers.items() if not keeper.users), None)
         if idle is None:
             raise LiveFull(
@@ -183,7 +185,7 @@ class Supervisor:
 
 
 def _private_folder() -> Path:
-    """Make a folder that only this user can look into."""
+    """Create a folder that only this user can look into."""
     folder = Path(tempfile.mkdtemp(prefix="lexiscope-"))
     if len(bytes(folder)) > LONGEST_FOLDER:
         with contextlib.suppress(OSError):
@@ -193,5 +195,6 @@ def _private_folder() -> Path:
 
 
 def without_folders(text: str) -> str:
-    """Return the text with only the last part of every absolute path: where things are on the machine is private."""
+    """Return the text with only the last part of every absolute path, because the folders of this machine are
+    private."""
     return re.sub(r"(?<![\w:/.])(?:/[^\s/'\"`]+)*/(?=[^\s/'\"`])", "", text)

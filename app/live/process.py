@@ -1,5 +1,5 @@
-"""Child processes of this program, which end when their parent does, and one kind of them, the worker of a model: read
-what it prints, check whether it is well, end it."""
+"""Run child processes of this program, which end when their parent does. One kind of them is the worker of a model:
+read what it prints, check that it works, end it."""
 
 import contextlib
 import logging
@@ -18,28 +18,30 @@ from lexiscope.app.live.connections import UNIX, WorkerAddress, plain_client
 from lexiscope.app.settings import PREFIX, Settings
 from lexiscope.precompute.live.wire.protocol import Health
 
-READY, LOADING = "lexiscope worker is ready", "lexiscope worker is loading"  # what a worker prints about itself
-LOADING_SILENCE_SECONDS = 60.0  # on a busy machine, a worker that imports torch may say nothing for so long
+READY, LOADING = "lexiscope worker is ready", "lexiscope worker is loading"  # lines that a worker prints about itself
+LOADING_SILENCE_SECONDS = 60.0  # a worker that imports torch on a busy machine may be silent for so long
 END_SECONDS = 3.0  # how long a worker may take to end by itself
-# Settings of the server that its workers have as well.
+# Settings of the server that its workers get, too.
 PASSED_ON = (
     "prompt_tokens", "seeds_limit", "heads_limit", "queue", "visitor_queue", "request_seconds", "ask_seconds",
     "batch_wait_ms", "batch_size", "body_limit", "body_seconds", "log_level", "access_log",
 )  # fmt: skip
 LAST_LINES = 20
-ERROR_PREFIX = "lexiscope: "  # begins the line in which a command says why it ends
+ERROR_PREFIX = "lexiscope: "  # a command prints why it ends in a line that begins so
 
 logger = logging.getLogger("lexiscope")
 
 
 def lexiscope_command(words: Sequence[str]) -> list[str]:
-    """Return the command `lexiscope WORDS` with the packages of this process, whatever folder it is started in."""
+    """Return the command line `lexiscope WORDS`, which imports the packages of this process from whatever folder it is
+    started in."""
     start = f"import sys; sys.path[:] = {sys.path!r}; from lexiscope.app.commands.cli import main"
     return [sys.executable, "-c", f"{start}; sys.exit(main({list(words)!r}))"]
 
 
 def when_parent_ends(action: Callable[[], None]) -> None:
-    """Call the action, in a thread, when standard input ends: the parent holds its other side and never writes."""
+    """Call the action, in a thread, when standard input ends: the parent holds the other end of that pipe and never
+    writes to it."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1024):
@@ -50,7 +52,8 @@ def when_parent_ends(action: Callable[[], None]) -> None:
 
 
 class WorkerProcess:
-    """`on_change` is called, from another thread, when the worker is ready and when it closes its output."""
+    """The process of a model's worker. `on_change` is called, from another thread, when the worker is ready and when it
+    closes its output."""
 
     def __init__(self, model: str, settings: Settings, socket: Path, on_change: Callable[[], None]) -> None:
         self._model = model
@@ -63,13 +66,13 @@ class WorkerProcess:
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self._process = subprocess.Popen(
             lexiscope_command(self._words()),
-            stdin=subprocess.PIPE,  # the worker ends when this pipe does
+            stdin=subprocess.PIPE,  # the worker ends when this pipe is closed
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="backslashreplace",
             env={**os.environ, **self._environment()},
-            start_new_session=True,  # so that Ctrl-C reaches the server alone
+            start_new_session=True,  # a session of its own, so that Ctrl-C reaches the server alone
         )
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
@@ -84,12 +87,12 @@ class WorkerProcess:
 
     @property
     def ending(self) -> bool:
-        """The worker has closed its output, so it will not answer any more."""
+        """Return True if the worker has closed its output, so that it will not answer any more."""
         return self._closed_output
 
     def is_well(self) -> bool:
-        """Return True if the worker printed or answered something lately and does not compute for longer than anybody
-        waits."""
+        """Return True if the worker has printed or answered something recently, and no computation takes longer than
+        visitors wait."""
         silence = self._settings.worker_silence
         if not self.ready:
             return time.monotonic() - self._last_heard < max(silence, LOADING_SILENCE_SECONDS)
@@ -101,7 +104,7 @@ class WorkerProcess:
             self._process.terminate()
 
     def end(self, grace: float) -> None:
-        """Wait until the process has ended by itself; kill it after the grace."""
+        """Wait until the process has ended by itself; kill it after `grace` seconds."""
         try:
             self._process.wait(grace)
         except subprocess.TimeoutExpired:
@@ -109,7 +112,7 @@ class WorkerProcess:
             self._process.wait()
 
     def close(self) -> None:
-        """Read what the process printed last, after its end."""
+        """Read what the process printed last; called after its end."""
         self._reader.join(END_SECONDS)
         assert self._process.stdin
         with contextlib.suppress(OSError):
@@ -125,7 +128,7 @@ class WorkerProcess:
 
     def _environment(self) -> dict[str, str]:
         passed_on = {PREFIX + name.upper(): str(getattr(self._settings, name)) for name in PASSED_ON}
-        # Only this user reaches the socket: the token is for workers elsewhere.
+        # Only this user can reach the socket, so no token is needed: the token is for workers on other machines.
         return {**passed_on, f"{PREFIX}WORKER_TOKEN": "", "PYTHONUNBUFFERED": "1"}
 
     def _read_output(self) -> None:
@@ -144,7 +147,7 @@ class WorkerProcess:
 
 
 def check_health(socket: Path, timeout: float) -> Health | None:
-    """Ask a worker how it is; None if it does not answer in time, or says that it is not well."""
+    """Ask a worker for its health; return None if it does not answer in time or is not healthy."""
     import httpx2
 
     try:

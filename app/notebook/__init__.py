@@ -1,2 +1,2 @@
-"""What stands behind `import lexiscope`: an index in this process, or a server's JSON, as objects that show themselves.
-torch, pandas and polars are imported when they are needed, and not before."""
+"""The implementation of `import lexiscope`: models from an index in this process, or from a server's JSON, as objects
+that display themselves. torch, pandas and polars are imported only when they are needed."""

@@ -1,5 +1,5 @@
-"""What people give as arguments, checked before anything is asked: BadRequest names the argument, whether an index or
-a server would answer."""
+"""Check the arguments of methods before anything is computed or requested. BadRequest names the wrong argument, in the
+same words whether an index or a server would answer."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,15 +16,16 @@ from lexiscope.precompute.live.wire.grammar import parse_terms
 from lexiscope.precompute.shape import SIDES
 
 T = TypeVar("T")
-AskedLens: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
+# None stands for the first lens that is stored: `dot`, unless the index was built without it
+AskedLens: TypeAlias = Lens | None
 
-LARGEST = 10**9 - 1  # far above what any model has, and what an address of the site can say
-_ADDED_UP = re.compile(r'(?:^|\s)[+\-−]|[*×·,"]')  # signs between words, weights, or quotes
+LARGEST = 10**9 - 1  # larger than any number of a model, and the largest that an address of the site can hold
+_ADDED_UP = re.compile(r'(?:^|\s)[+\-−]|[*×·,"]')  # signs of a sum, of weights, or of quotes
 
 
 def checked_fields(taker: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are given (None is not), each checked by what its field holds. A field by itself would
-    also take what an address says: True or "5" for a number."""
+    """Return the arguments that are not None, each checked by the type of its field. The field alone would also accept
+    what an address may hold: True or "5" for a number."""
     fields = taker.model_fields
     return {name: _checked(name, value, fields[name]) for name, value in values.items() if value is not None}
 
@@ -39,22 +40,22 @@ def _checked(name: str, value: Any, field: FieldInfo) -> Any:
         return texts(name, value)
     if holds is int:
         return _whole(name, value, next(limit.ge for limit in field.metadata if hasattr(limit, "ge")))
-    # A text, or a token by its text or its id.
+    # A text; or a token, by its text or its id.
     return text(name, value) if holds is str or isinstance(value, str) else str(at(name, value))
 
 
 def at(name: str, value: Any) -> int:
-    """Check a number that counts from 0: of a layer, a neuron, a token."""
+    """Check a number that counts from 0, such as that of a layer, a neuron or a token."""
     return _whole(name, value, 0)
 
 
 def count(name: str, value: Any) -> int:
-    """Return a number of entries that was asked for; an error says what is wrong with it."""
+    """Check how many entries were asked for, and return the number; an error says what is wrong with it."""
     return _whole(name, value, 1)
 
 
 def layers(value: Any) -> tuple[int, ...] | None:
-    """Check layers: one, several, or None for all."""
+    """Return numbers of layers as a tuple: from one number, from several, or None for all layers."""
     if value is None:
         return None
     if isinstance(value, str | slice):
@@ -63,7 +64,7 @@ def layers(value: Any) -> tuple[int, ...] | None:
 
 
 def one_of(name: str, value: T, known: Sequence[Any]) -> T:
-    """Check that this is one of the known names, or None."""
+    """Return the value, if it is one of the known names or None; otherwise raise an error."""
     if value is not None and value not in known:
         raise BadRequest(f"{name} = {value!r:.100}: there are {', '.join(known)}")
     return value
@@ -87,7 +88,8 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def search_words(values: Sequence[Any]) -> str:
-    """Write a search: one text as people type it; of several, each stays together."""
+    """Return a search as people type it: one text stays as it is; of several texts, those with a space or a comma are
+    quoted, so that they stay together."""
     words = _words(values)
     if len(words) == 1:
         return words[0]
@@ -116,7 +118,7 @@ def seed_kinds(value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _words(values: Sequence[Any]) -> tuple[str, ...]:
-    """Return the words of a call, which has several arguments or one list."""
+    """Return the words of a call, which were given as several arguments or as one list."""
     several = values[0] if len(values) == 1 else values
     if words := tuple(word for word in texts("words", several) if word):
         return words

@@ -1,4 +1,4 @@
-"""What is found by words, as objects: a token and its places, searches, seeds."""
+"""Objects for what is found by words: a token and its places in lists, searches, and vectors similar to seed words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ class Token(Shown):
         self, *, kind: str | None = None, lens: AskedLens = None, preset: Preset = "all", page: int = 1,
         hide_hubs: bool = False,
     ) -> Places:  # fmt: skip
-        """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""
+        """Return the lists that hold the token: the best of every kind of vector or, given one `kind`, all of that
+        kind, in pages of a hundred."""
         at = TokenAt(token=self.id)
         return Places(self.source.get(TOKEN, at, hide_hubs, lens=lens, preset=preset, kind=kind, page=page))
 
@@ -56,14 +57,16 @@ class Token(Shown):
 
 
 class Search(Page[SearchView]):
-    """Tokens like some words, the parameters that list all of them, and the heads that pair them."""
+    """The result of a search: tokens like some words, the parameters that list all of them, and the heads that pair
+    them."""
 
     def _title(self) -> str:
         found = f"{self.view.total} parameters, {self.view.pairs_total or 0} pairs"
         return f"search {self.view.q!r} in {self.view.model}: {found}, lens {self.view.lens}"
 
     def _notes(self) -> Sequence[str]:
-        """Say what was named, or else which words are no tokens and so match nothing."""
+        """Return notes: what the search text names or, if it names nothing, which words are no tokens and so match
+        nothing."""
         if self.view.jump:
             return (_named_by(self.view.jump), *_missing(self.view.missing))
         unknown = [visible(word.surface) for word in self.view.words if not word.tokens]
@@ -78,8 +81,10 @@ class Search(Page[SearchView]):
 class Seeds(Page[SeedsView]):
     """The vectors that are about some words, over all layers.
 
-    `exact`: computed from the weights. Otherwise from the stored lists alone: a word counts only where a vector lists
-    it, so vectors that are a little about all words are missed; `missing` are layers that could not be looked at."""
+    If `exact` is True, they are computed from the weights. Otherwise they come from the stored lists alone: a word
+    counts only where a vector lists it, so vectors that are a little about all words are missed; `missing` are layers
+    that could not be read.
+    """
 
     exact: bool
     missing: tuple[int, ...] = ()
@@ -99,7 +104,7 @@ class Seeds(Page[SeedsView]):
 
 
 def _named_by(address: str) -> str:
-    """Say what to call for the page of the site that a search names."""
+    """Return a sentence with the Python call for the page that a search names."""
     page, numbers = page_at(address)
     said = find_pages()[page].in_python or "This is a page of the site: {address}"
     return said.format(address=address, **numbers)

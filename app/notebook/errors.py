@@ -1,4 +1,4 @@
-"""What can go wrong in a notebook only; the rest of the tree is in precompute/errors.py.
+"""The errors that only a notebook can raise; all other errors are in precompute/errors.py.
 
 LexiscopeError
 ├── Unreachable    no server answers at an address, or something else does
@@ -13,11 +13,11 @@ from lexiscope.precompute.errors import LexiscopeError, NotFound
 
 
 class Unreachable(LexiscopeError):
-    """No server answers at the address, or something that is no Lexiscope does."""
+    """No server answers at the address, or the answer comes from something other than Lexiscope."""
 
 
 class NeedsIndex(LexiscopeError):
-    """Only the index itself can tell, and this model is read from a server."""
+    """The question needs the index itself, but this model is read from a server."""
 
 
 class NeedsPackage(LexiscopeError):
@@ -25,7 +25,7 @@ class NeedsPackage(LexiscopeError):
 
 
 def no_such_text(text: str, model: str) -> NotFound:
-    """Return the error for a token that is asked for by its very text."""
+    """Return the error for a token that was asked for by its exact text and does not exist."""
     return NotFound(
         f"no token of {model} is exactly {text[:100]!r}: a word without a space before it is looked for as on the "
         "site, and ids such as 2767 work, too"
@@ -34,10 +34,10 @@ def no_such_text(text: str, model: str) -> NotFound:
 
 @contextmanager
 def needed_for(what: str, install: str) -> Iterator[None]:
-    """Raise NeedsPackage if a package that is imported here is not installed."""
+    """Raise NeedsPackage if a package that is imported in this block is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "lexiscope":
-            raise  # a fault of the program
+            raise  # the missing module is no package of a user, but a fault of the program
         raise NeedsPackage(f"{what} needs {error.name}, which is not installed: pip install {install}") from None

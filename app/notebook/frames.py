@@ -1,7 +1,9 @@
-"""Columns as frames of pandas, polars or Arrow: no entry is looked at one by one.
+"""Turn columns into frames of pandas, polars or Arrow, without a loop over the entries.
 
-A column is an array, a `Named` (texts by their numbers) or a list of plain values; names of few sorts, such as lenses,
-become categories, tokens plain strings: whoever compares or joins them need not know of categories."""
+A column is an array, a `Named` (numbers that stand for texts) or a list of plain values. Columns with few different
+names, such as lenses, become categories. Tokens become plain strings, which can be compared or joined without knowing
+of categories.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-NULLABLE = ("head",)  # nullable in every frame, so that frames of neurons and of heads can be put together
+NULLABLE = ("head",)  # nullable in every frame, so that frames of neurons and of heads can be joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,22 +36,22 @@ FrameColumns: TypeAlias = Mapping[str, FrameColumn]
 
 
 class Framed:
-    """Gives its columns as frames."""
+    """The base class of objects that can be turned into frames."""
 
     def _columns(self) -> FrameColumns:
         raise NotImplementedError
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Its lists as a pandas frame, a row per entry."""
+        """Return the lists of the object as a pandas frame, with a row per entry."""
         return to_pandas(self._columns())
 
     def to_polars(self) -> "polars.DataFrame":
-        """The same as a polars frame."""
+        """Return the same lists as a polars frame."""
         return to_polars(self._columns())
 
 
 def stacked(tables: Sequence[Columns]) -> dict[str, FrameColumn]:
-    """Tables below each other. A column that a table does not have (None) has no numbers there."""
+    """Join tables, one below the other. A column that one table lacks (None) has missing numbers in its rows."""
     columns: dict[str, FrameColumn] = {}
     for name in tables[0] if tables else ():
         of_tables = [table[name] for table in tables]
@@ -129,7 +131,8 @@ def rows_as_columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict
 
 
 def _whole_numbers(values: Sequence[Any]) -> bool:
-    """Whether a column of a page is of whole numbers, some of which are missing: pandas would make them floats."""
+    """Return True if a page's column holds whole numbers, some of which are missing: pandas would turn them into
+    floats."""
     kinds = {type(value) for value in values}
     return kinds == {int, type(None)}
 

@@ -1,4 +1,4 @@
-"""A model as an object: what can be asked of it."""
+"""A model as an object, with a method for every question about it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,56 +30,60 @@ End: TypeAlias = Literal["top", "bottom"]
 
 @dataclass(frozen=True, repr=False)
 class Model(Shown):
-    """A model whose lists can be read: of an index here, or from a server. Any number of threads may ask it.
+    """A model whose lists can be read, from an index here or from a server. Any number of threads may use it.
 
-    `lens` is `dot` or `cosine` (default: the first that is stored, mostly `dot`), `preset` of pairs `all`, `distinct`
-    or `words`, `k` how many entries of each list (default: as on the page); `hide_hubs` leaves out tokens that are in
-    very many lists. Numbers are those of the site's pages."""
+    `lens` is `dot` or `cosine` (default: the first that is stored, mostly `dot`); `preset` chooses which token pairs
+    are listed: `all`, `distinct` or `words`; `k` is the number of entries of each list (default: as on the page);
+    `hide_hubs` leaves out tokens that are in very many lists. Numbers are those of the site's pages.
+    """
 
     source: Source
 
     @property
     def name(self) -> str:
-        """As on the home page."""
+        """Return the name that the home page shows."""
         return self.source.name
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers that are ready, from the lowest on; a build may be adding more."""
+        """Return the layers that are ready, from the lowest on; a build may be adding more."""
         return self.source.layers
 
     def neuron(
         self, layer: int, neuron: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Neuron:
-        """What a neuron reads (key, and up where neurons are gated) and what it writes (value)."""
+        """Return a neuron: what it reads (key, and up where neurons are gated) and what it writes (value)."""
         place = NeuronAt(layer=at("layer", layer), neuron=at("neuron", neuron))
         return Neuron(self.source.get(NEURON, place, hide_hubs, lens=lens, k=k))
 
     def head(
         self, layer: int, head: int, *, lens: AskedLens = None, preset: Preset = "all", hide_hubs: bool = False
     ) -> Head:
-        """A head at a glance, with methods for its pairs: vo() and qk()."""
+        """Return a head with its first token pairs, subheads (channels) and singular directions; its methods vo() and
+        qk() return all pairs."""
         place = HeadAt(layer=at("layer", layer), head=at("head", head))
         return Head(self.source.get(HEAD, place, hide_hubs, lens=lens, preset=preset), self.source)
 
     def subhead(
         self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Subhead:
-        """Channel j of a head: its column of W_Q, W_K, W_V and its row of W_O."""
+        """Return subhead j, which is channel j of a head: its column of W_Q, W_K, W_V and its row of W_O."""
         place = SubheadAt(layer=at("layer", layer), head=at("head", head), subhead=at("j", j))
         return Subhead(self.source.get(SUBHEAD, place, hide_hubs, lens=lens, k=k))
 
     def direction(
         self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Direction:
-        """Singular direction j of a head's matrices, from the largest on."""
+        """Return singular direction j of a head's matrices, counted from the largest on."""
         place = DirectionAt(layer=at("layer", layer), head=at("head", head), direction=at("j", j))
         return Direction(self.source.get(DIRECTION, place, hide_hubs, lens=lens, k=k))
 
     def token(self, which: str | int, *, exact: bool = False) -> Token:
-        """A token by its id (2767 or "#2767"), or a word as on the site: dog is the token " dog" where there is one.
+        """Return a token by its id (2767 or "#2767"), or by a word as on the site: dog is the token " dog" if there is
+        one.
 
-        A text that begins with a space is the token's very text, and so is any text with `exact=True`."""
+        A text that begins with a space is taken as the token's exact text, and so is any text with `exact=True`.
+        """
         if not isinstance(which, str):
             found = self.source.find_token(at("token", which), exact)
         elif not arguments.text("token", which):
@@ -99,7 +103,8 @@ class Model(Shown):
         page: int = 1,
         hide_hubs: bool = False,
     ) -> Search:
-        """Tokens like these words, the parameters that list all of them, the heads that pair one or two."""
+        """Return tokens like these words, the parameters whose lists hold all of them, and the heads that pair one or
+        two."""
         q = arguments.search_words(words)
         return Search(self.source.get(SEARCH, SearchAt(), hide_hubs, q=q, lens=lens, kind=kind, page=page))
 
@@ -111,12 +116,13 @@ class Model(Shown):
         k: int = SEED_RESULTS,
         exact: bool | None = None,
     ) -> Seeds:
-        """The vectors that are about these words, over all layers; `king - man + woman` and `2*dog` work, too.
-        Of several arguments, as in seeds("New York", "dog"), or of one list, each stays together.
+        """Return the vectors that are about these words, over all layers; `king - man + woman` and `2*dog` work, too.
+        If there are several arguments, as in seeds("New York", "dog"), or one list, each of them stays together.
 
-        `exact=False`: from the stored lists; `exact=True`: from the weights, which are loaded for it. Unless it is
-        said: from the weights of a server, or where the model was opened with `weights=True`; else from the lists. The
-        result says which it was."""
+        `exact=False` takes the stored lists, `exact=True` the weights, which are loaded for it. By default the weights
+        are used on a server, or if the model was opened with `weights=True`, and else the lists. The result's `exact`
+        says which.
+        """
         terms, kinds = arguments.seed_words(words), arguments.seed_kinds(kind)
         if self.source.weights if exact is None else exact:
             view = self.source.get(SEEDS, SeedsAt(), words=terms, kind=kinds, lens=lens, k=k)
@@ -126,10 +132,12 @@ class Model(Shown):
 
     @takes_fields_of(PromptArguments)
     def run(self, /, text: str, *, panels: Iterable[PanelName] | None = None, **chosen: Any) -> Run:
-        """Runs the model on a text: here, with torch, or on the server. `panels`: all six unless some are named.
+        """Run the model on a text: here, with torch, or on the server. `panels` are the parts of the result to compute:
+        all six unless some are named.
 
         `position` (the last), `layer` (the last), `head` and `neuron` say what panels look at; `off` and `set` change
-        the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `token` and `against` are of attribution."""
+        the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `token` and `against` are of the panel attribution.
+        """
         return run_model(self.source, text, panels, chosen)
 
     def neurons(
@@ -141,17 +149,20 @@ class Model(Shown):
         end: End | None = None,
         k: int | None = None,
     ) -> Lists:
-        """The lists of all neurons of some layers (default: all that are ready), of `ff_key`, `ff_up`, `ff_value`."""
+        """Return the lists of all neurons of some layers (default: all that are ready), of `ff_key`, `ff_up`,
+        `ff_value`."""
         return vector_lists(self.source, "ff_", layers, kinds=kinds, lens=lens, end=end, k=k)
 
     @takes_arguments_of(neurons)
     def subheads(self, *arguments: Any, **named: Any) -> Lists:
-        """The same of all subheads: `w_q`, `w_k`, `w_v`, `w_o`. Vectors that heads share are there once."""
+        """Return the lists of all subheads (channels of heads): `w_q`, `w_k`, `w_v`, `w_o`. Arguments are as for
+        neurons(). Vectors that heads share are listed once."""
         return vector_lists(self.source, "w_", *arguments, **named)
 
     @takes_arguments_of(neurons)
     def directions(self, *arguments: Any, **named: Any) -> Lists:
-        """The same of all heads' singular directions: `vo_in`, `vo_out`, `qk_query`, `qk_key`."""
+        """Return the lists of all heads' singular directions: `vo_in`, `vo_out`, `qk_query`, `qk_key`. Arguments are as
+        for neurons()."""
         return vector_lists(self.source, ("vo_", "qk_"), *arguments, **named)
 
     def pairs(
@@ -164,7 +175,8 @@ class Model(Shown):
         end: End | None = None,
         k: int | None = None,
     ) -> Lists:
-        """The pairs of all heads of some layers (default: all that are ready), of `vo` or `qk`, of all presets."""
+        """Return the token pairs of all heads of some layers (default: all that are ready), of `vo` or `qk`, of all
+        presets (choices of pairs)."""
         return pair_lists(self.source, matrix, layers, lens, preset, end, k)
 
     def _title(self) -> str:

@@ -1,4 +1,4 @@
-"""Finds models: by their names in a data folder, by the path of an index, by the address of a server."""
+"""Find and open models: by their names in a data folder, by the path of an index, or by the address of a server."""
 
 import os
 import re
@@ -25,11 +25,11 @@ NameOrPath: TypeAlias = str | os.PathLike[str]
 
 
 class Models(Shown, tuple[ModelCard, ...]):
-    """The models of a data folder, or of a server, by name; `names` are what `open` takes."""
+    """The models of a data folder, or of a server. Each of their `names` can be given to `open`."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What `open` takes."""
+        """Return the names that `open` accepts."""
         return tuple(card.model for card in self)
 
     def _title(self) -> str:
@@ -47,20 +47,22 @@ def open(  # noqa: A001 (lexiscope.open is how people say it)
 ) -> Model:
     """Open a model by its name in the data folder, by the path of its index, or by its address on a server.
 
-    `data`: the folder with the indexes (default: the environment's LEXISCOPE_DATA, else ./data). `weights`: `seeds` are
-    computed from the weights, too; they are loaded when they are first needed, on `device` (auto, cpu, cuda, ...).
-    NotFound says which models there are; Unreachable, that no server answers."""
+    `data` is the folder with the indexes (default: the environment's LEXISCOPE_DATA, else ./data). With `weights=True`,
+    `seeds` are computed from the weights, which are loaded when they are first needed, on `device` (auto, cpu, cuda,
+    ...). NotFound names the models that exist; Unreachable means that no server answers.
+    """
     asked = _as_text(model, "a model's name, the path of its index, or its address on a server")
     if is_address(asked):
         return Model(_there(asked))
     _check_scheme(asked)
     folder = data_folder(data)
     path = Path(asked).expanduser()
-    means_path = isinstance(model, os.PathLike) or os.sep in asked  # although other/gpt2 could be a Hub id as well
+    # a path, although other/gpt2 could be a Hub id as well
+    means_path = isinstance(model, os.PathLike) or os.sep in asked
     if (means_path or not _is_built(folder, asked)) and has_manifest(path):
         path = path.resolve()
         folder, asked = path.parent, path.name
-    index = open_index(folder, asked)  # raises NotFound, which names the models that there are
+    index = open_index(folder, asked)  # raises NotFound, which names the models that exist
     return Model(Here(folder.resolve(), index.manifest.model, weights, device))
 
 
@@ -81,30 +83,31 @@ def models(where: NameOrPath | None = None) -> Models:
 
 @takes_arguments_of(Model.run)
 def run(model: Model | str, *arguments: Any, **named: Any) -> Run:
-    """Run a model on a text: `Model.run`, whose arguments it takes. A name is opened first."""
+    """Run a model on a text, with the arguments of `Model.run`. A model given by name is opened first."""
     return (model if isinstance(model, Model) else open(model)).run(*arguments, **named)
 
 
 def data_folder(data: NameOrPath | None) -> Path:
-    """Return the folder that is given, else LEXISCOPE_DATA of the environment, else ./data, as commands do."""
+    """Return the given folder, else LEXISCOPE_DATA of the environment, else ./data, as commands do."""
     return Path(data if data is not None else os.environ.get("LEXISCOPE_DATA") or "data").expanduser()
 
 
 def _as_text(asked: NameOrPath, wanted: str) -> str:
-    """Return the text or path as text; BadRequest for anything else."""
+    """Return a name or path as text; raise BadRequest for anything else."""
     if not isinstance(asked, str | os.PathLike) or not isinstance(text := os.fspath(asked), str) or not text:
         raise BadRequest(f"{asked!r:.100}: give {wanted}")
     return text
 
 
 def _check_scheme(asked: str) -> None:
-    """Raise BadRequest for a server's address without its scheme."""
+    """Raise BadRequest for a server's address that lacks its scheme, such as https://."""
     if _HOST_AND_PORT.fullmatch(asked) and not Path(asked).exists():
         raise BadRequest(f"{asked!r}: write http://{asked} for a model on a server")
 
 
 def _there(address: str) -> There:
-    """Return the model at an address; NotFound if the server does not have it, or the address names none."""
+    """Return the model at a server's address; raise NotFound if the server does not have it, or if the address names no
+    model."""
     origin, name = split_address(address)
     site = Site(origin)
     names = [card.model for card in site.models()]

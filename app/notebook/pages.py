@@ -1,5 +1,5 @@
-"""What a model is asked for, as objects: each holds the view of its page, shows itself as that page's tables do, and
-becomes a frame with the columns of the page's CSV."""
+"""Pages of the site as Python objects: each holds the data of its page as `view`, displays itself as the page's tables,
+and becomes a frame with the columns of the page's CSV."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,17 +33,17 @@ from lexiscope.precompute.live.wire.fields import Matrix
 from lexiscope.precompute.shape import Preset
 
 V = TypeVar("V", bound=ViewOfModel)
-FEW_WORDS = 4  # how many words stand in the line that describes an object
+FEW_WORDS = 4  # how many words are in the line that describes an object
 
 
 @dataclass(frozen=True, repr=False)
 class Page(Shown, frames.Framed, Generic[V]):
-    """A page of the site as an object. `view` is all of it as typed data; frames have the columns of its CSV."""
+    """A page of the site as an object. `view` is all of its data, typed; frames have the columns of the page's CSV."""
 
     view: V
 
     def json(self) -> dict[str, Any]:
-        """What the page's `.json` has, as plain data."""
+        """Return the content of the page's `.json` as plain data."""
         fields: dict[str, Any] = orjson.loads(json_bytes(self.view))
         return fields
 
@@ -62,14 +62,14 @@ class Page(Shown, frames.Framed, Generic[V]):
 
 
 class _OfVectors(Page[V]):
-    """A page whose view has a note for people."""
+    """A page whose data has a note for people, which is displayed below the tables."""
 
     def _notes(self) -> Sequence[str]:
         note: str = getattr(self.view, "note", "")
         return (note,) if note else ()
 
     def __str__(self) -> str:
-        return view_text(self.view)  # the text of the view has the note
+        return view_text(self.view)  # the text of the view already has the note
 
 
 class Neuron(_OfVectors[NeuronView]):
@@ -77,17 +77,17 @@ class Neuron(_OfVectors[NeuronView]):
 
     @property
     def key(self) -> Vector | None:
-        """What the neuron reads; None where the index was built without it."""
+        """Return what the neuron reads; None if the index was built without keys."""
         return self.view.key
 
     @property
     def up(self) -> Vector | None:
-        """The second input of a gated neuron; None of others."""
+        """Return the second input of a gated neuron; None for other neurons."""
         return self.view.up
 
     @property
     def value(self) -> Vector | None:
-        """What the neuron writes; None where the index was built without it."""
+        """Return what the neuron writes; None if the index was built without values."""
         return self.view.value
 
     def _title(self) -> str:
@@ -109,7 +109,7 @@ class Direction(_OfVectors[DirectionView]):
 
     @property
     def vectors(self) -> Mapping[str, Vector | None]:
-        """`in` and `out` of VO, `query` and `key` of QK."""
+        """Return the vectors by name: `in` and `out` of VO, `query` and `key` of QK."""
         return self.view.vectors
 
     def _title(self) -> str:
@@ -118,16 +118,17 @@ class Direction(_OfVectors[DirectionView]):
 
 
 class Pairs(_OfVectors[PairsView]):
-    """The token pairs of a head: VO, from what it reads to what it writes; QK, from the query to the key."""
+    """The token pairs of a head: for VO, from a token that it reads to one that it writes; for QK, from a query to a
+    key."""
 
     @property
     def top(self) -> list[TokenPair]:
-        """The pairs with the largest scores: dicts with `from`, `to` and `score`."""
+        """Return the pairs with the largest scores: dicts with `from`, `to` and `score`."""
         return self.view.top
 
     @property
     def bottom(self) -> list[TokenPair]:
-        """Those with the most negative scores."""
+        """Return the pairs with the most negative scores: dicts with `from`, `to` and `score`."""
         return self.view.bottom
 
     def _title(self) -> str:
@@ -139,29 +140,32 @@ class Pairs(_OfVectors[PairsView]):
 
 @dataclass(frozen=True, repr=False)
 class Head(Page[HeadView]):
-    """A head at a glance; its pairs, subheads and directions are asked for by its methods."""
+    """A head with its first token pairs; methods return all of its pairs, its subheads (channels) and its singular
+    directions."""
 
     source: Source
 
     def vo(
         self, *, lens: AskedLens = None, preset: Preset | None = None, k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
-        """The pairs of W_V W_O: what the head reads, and what it then writes; lens and preset are the head's."""
+        """Return the pairs of W_V W_O: what the head reads, and what it then writes. `lens` (the score) and `preset`
+        (which pairs are listed) are by default those of this object."""
         return self._pairs("vo", lens, preset, k, hide_hubs)
 
     def qk(
         self, *, lens: AskedLens = None, preset: Preset | None = None, k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
-        """The pairs of W_Q W_Kᵀ: a query, and the key that it looks for; lens and preset are the head's."""
+        """Return the pairs of W_Q W_Kᵀ: a query, and the key that it looks for. `lens` (the score) and `preset` (which
+        pairs are listed) are by default those of this object."""
         return self._pairs("qk", lens, preset, k, hide_hubs)
 
     def subhead(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
-        """Subhead j of the head."""
+        """Return subhead j of the head, which is one of its d_head channels."""
         place = SubheadAt(layer=self.view.layer, head=self.view.head, subhead=at("j", j))
         return Subhead(self.source.get(SUBHEAD, place, hide_hubs, lens=self._lens(lens), k=k))
 
     def direction(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Direction:
-        """Singular direction j of the head."""
+        """Return singular direction j of the head."""
         place = DirectionAt(layer=self.view.layer, head=self.view.head, direction=at("j", j))
         return Direction(self.source.get(DIRECTION, place, hide_hubs, lens=self._lens(lens), k=k))
 
@@ -171,11 +175,12 @@ class Head(Page[HeadView]):
         return Pairs(self.source.get(PAIRS, place, hide_hubs, lens=self._lens(lens), preset=chosen, k=k))
 
     def _lens(self, asked: AskedLens) -> str:
-        """Return the lens that is asked for, else the head's."""
+        """Return the given lens (dot or cosine), else the one with which the head was opened."""
         return self.view.lens if asked is None else asked
 
     def _tables(self) -> Sequence[Table]:
-        """Return the tables of the head's pairs: its many subheads and directions have objects of their own."""
+        """Return the tables of the head's token pairs. Its many subheads (channels) and singular directions have
+        objects of their own."""
         glance = replace(self.view, subheads=None, directions=None).tables()
         return [table for table in glance if table.audience != "programs" and [*table.rows]]
 

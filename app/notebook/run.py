@@ -1,4 +1,4 @@
-"""A run of a model on a text, as objects: its prediction, and the panels that were asked for."""
+"""A run of a model on a text as an object: its prediction, and the panels (parts of the result) that were asked for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 
 @dataclass(frozen=True, repr=False)
 class PanelOfRun(Page[PromptView]):
-    """One panel of a run: `data` as the JSON of its page has it; its frame has a row for every number."""
+    """One panel (part of the result) of a run: `data` is its JSON; its frame has a row for every number."""
 
     name: str
 
     @property
     def data(self) -> Any:
-        """What the run's JSON has under the panel's name."""
+        """Return the panel's part of the run's JSON."""
         return self.json()[self.name]
 
     def _listed(self) -> Sequence[Table]:
@@ -42,20 +42,22 @@ class PanelOfRun(Page[PromptView]):
 
 
 class Run(Page[PromptView]):
-    """What a model makes of a text. A panel that was not asked for is an error that says so."""
+    """The result of running a model on a text. Access to a panel (part of the result) that was not asked for raises an
+    error that says so."""
 
     @property
     def tokens(self) -> list[Token]:
-        """The tokens of the text."""
+        """Return the tokens of the text."""
         return self.view.tokens
 
     @property
     def prediction(self) -> Predicted:
-        """The likeliest tokens with `p`; or, of an encoder without a head for it, the nearest with `score`."""
+        """Return the likeliest tokens with their probability `p` or, for an encoder without a head for predictions, the
+        nearest tokens with their `score`."""
         return self.view.prediction
 
     def __getattr__(self, name: str) -> PanelOfRun:
-        """Return a panel by its name, such as `run.evolution`."""
+        """Return a panel (part of the result) by its name, such as `run.evolution`."""
         if name not in PANELS:
             raise AttributeError(f"a run has no {name!r}: it has {', '.join(PANELS)}", name=name, obj=self)
         return self._panel(name)
@@ -69,7 +71,8 @@ class Run(Page[PromptView]):
         return PanelOfRun(self.view, name)
 
     def _tables(self) -> Sequence[Table]:
-        """The prediction, and the evolution if it was asked for; the other panels show themselves."""
+        """Return the tables of the prediction and, if it was asked for, of the evolution over layers; other panels
+        display themselves."""
         return [*prediction.tables(self.view), *PANELS["evolution"].tables(self.view)]
 
     def _notes(self) -> Sequence[str]:
@@ -83,7 +86,7 @@ class Run(Page[PromptView]):
 
 
 def run_model(source: Source, text: str, panels: Any, arguments: Mapping[str, Any]) -> Run:
-    """Run a model; TypeError if the arguments have one that a run does not take, as of any function."""
+    """Run a model; raise TypeError for an argument that a run does not take, as any function does."""
     for name in arguments:
         if name not in PromptArguments.model_fields or name in ("text", "panel"):
             raise TypeError(f"run() got an unexpected keyword argument {name!r}")

@@ -1,5 +1,5 @@
-"""How objects of a notebook show themselves: as the tables of their page in HTML, as text elsewhere.
-Tokens are hostile text: the template escapes all of it, and nothing is fetched or run."""
+"""Display objects of a notebook: as the tables of their page in HTML, as text elsewhere. Tokens are hostile text: the
+template escapes all of it, and nothing is downloaded or run."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -15,12 +15,13 @@ from lexiscope.app.html.numbers import number
 from lexiscope.app.lists.view import View, visible
 from lexiscope.app.terminal import print_tables, print_view
 
-TEXT_COLUMNS = 120  # characters in a line of text
-MOST_ROWS = 25  # rows of a table that are shown; frames have all rows
+TEXT_COLUMNS = 120  # most characters in a line of text
+MOST_ROWS = 25  # how many rows of a table are displayed; frames have all rows
 
 
 class Shown:
-    """Shows its tables: `_repr_html_` in Jupyter, `str()` as text, and a line as its repr."""
+    """The base class of objects that display their tables: as HTML in Jupyter, as text with `str()`, and as one line in
+    `repr()`."""
 
     def _title(self) -> str:
         """Return one line that says what the object is."""
@@ -30,7 +31,7 @@ class Shown:
         raise NotImplementedError
 
     def _notes(self) -> Sequence[str]:
-        """Return the notes that stand below the tables."""
+        """Return the notes that are displayed below the tables."""
         return ()
 
     def __repr__(self) -> str:
@@ -49,7 +50,7 @@ def as_text(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
 
 
 def view_text(view: View, notes: Sequence[str] = ()) -> str:
-    """A view as `lexiscope show` prints it."""
+    """Return the data of a page as text, as `lexiscope show` prints it."""
 
     def print_all(console: Console) -> None:
         print_view(console, view)
@@ -74,7 +75,7 @@ def as_html(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
 
 
 def _columns(table: Table, rows: Sequence[Row]) -> list[Column]:
-    """Those that have something in some row."""
+    """Return the columns that have a value in at least one row."""
     columns = table.columns_for("people")
     return [column for column in columns if not rows or any(column.value(row) is not None for row in rows)]
 
@@ -93,7 +94,7 @@ def _template() -> Template:
 
 
 def _cell(column: Column, row: Row) -> dict[str, Any]:
-    """Tokens, as groups that belong together, or a text."""
+    """Return a cell for the template: tokens in groups (a pair is a group), or a text."""
     value = column.value(row)
     if not column.holds_tokens:
         text = "" if value is None else number(value) if isinstance(value, float) else str(value)

@@ -1,5 +1,5 @@
-"""A function that hands its arguments on has the signature of the method or ask that takes them: in `help` and Jupyter,
-of a method also in mypy."""
+"""Give a function that passes its arguments on the signature of the method that takes them, for `help`, Jupyter and
+(for a method) mypy."""
 
 import inspect
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def takes_arguments_of(
     method: Callable[Concatenate[Any, Arguments], Result],
 ) -> Callable[[Callable[Concatenate[First, ...], Result]], Callable[Concatenate[First, Arguments], Result]]:
-    """Give the function the arguments of a method; instead of `self` it has an argument of its own."""
+    """Give the function the signature of a method, with the function's own first argument instead of `self`."""
 
     def with_signature(
         function: Callable[Concatenate[First, ...], Result],
@@ -31,7 +31,8 @@ def takes_arguments_of(
 
 
 def takes_fields_of(ask: type[Ask[Any]]) -> Callable[[Function], Function]:
-    """Give the function the fields of an ask that people type, in place of its `**arguments`."""
+    """Give the function the fields of a request to a worker, as far as people type them, in place of its
+    `**arguments`."""
 
     def with_signature(function: Function) -> Function:
         signature = inspect.signature(function)

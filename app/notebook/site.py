@@ -1,4 +1,4 @@
-"""Ask a server for the JSON of its pages. Memory and time are bounded whatever answers; Unreachable says what is
+"""Ask a server for the JSON of its pages. Memory and time are limited whatever answers; Unreachable says what is
 wrong."""
 
 import json
@@ -26,10 +26,10 @@ V = TypeVar("V")
 SECONDS = 60.0  # longest time for an answer
 LOADING_SECONDS = 180.0  # longest time for a worker to start and load its model
 PAUSE_SECONDS = 2.0  # pause before the server is asked again whether the worker is ready
-REDIRECTS = 5  # how many redirects are followed
-MOST_RETRY_SECONDS = 3600  # longest wait that a server may ask for
-MOST_BYTES = 256 << 20  # largest answer: far above what any page has
-LONGEST_DETAIL = 2000  # characters of a server's message that are shown
+REDIRECTS = 5  # most redirects that are followed
+MOST_RETRY_SECONDS = 3600  # longest pause that a server may ask for
+MOST_BYTES = 256 << 20  # longest answer: far above what any page has
+LONGEST_DETAIL = 2000  # most characters of a server's message that are shown
 
 
 def is_address(text: str) -> bool:
@@ -37,7 +37,8 @@ def is_address(text: str) -> bool:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """Return the site, and the model that is named after it or ""; BadRequest for any other address."""
+    """Split an address into that of the site and the model's name after it, or ""; raise BadRequest for any other
+    address."""
     try:
         parts = urlsplit(address)
     except ValueError:  # the address has brackets that hold no IPv6 address
@@ -57,7 +58,7 @@ class _Models(TypedDict):
 
 
 class Site:
-    """A server that is asked for JSON. One client is kept, for any number of threads."""
+    """A server whose pages are read as JSON. It has one HTTP client, which any number of threads may use."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -65,7 +66,7 @@ class Site:
         self._lock = threading.Lock()
 
     def get(self, view: type[V], path: str, query: dict[str, Any], live: bool = False) -> V:
-        """Read the view of a page. `live`: a worker computes it, which may have to load its model first."""
+        """Return the data of a page. With `live=True` a worker computes it, which may have to load its model first."""
         given = {name: value for name, value in query.items() if value is not None}
         address = f"{self.origin}{path}.json" + (f"?{urlencode(given)}" if given else "")
         deadline = time.monotonic() + LOADING_SECONDS
@@ -89,7 +90,8 @@ class Site:
                 self._client = httpx2.Client(timeout=SECONDS, headers=headers)
                 weakref.finalize(self, self._client.close)
         try:
-            for _ in range(REDIRECTS + 1):  # the client, if it followed redirects, would read the whole body of each
+            # redirects are followed here, because the client would read the whole body of each
+            for _ in range(REDIRECTS + 1):
                 with self._client.stream("GET", address) as answer:
                     if answer.next_request is None:
                         retry_after = answer.headers.get("retry-after", "")
@@ -97,7 +99,8 @@ class Site:
                     address = str(answer.next_request.url)
         except httpx2.TimeoutException:
             raise Unreachable(f"{self.origin} does not answer within {SECONDS:.0f} s. Is the server busy?") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:  # UnicodeError: a redirect to http://a..b
+        # UnicodeError comes from a redirect to http://a..b
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             raise Unreachable(
                 f"no server answers at {self.origin} ({plain(str(error))[:200]}): `lexiscope serve` starts one, or "
                 "check the address"
@@ -105,7 +108,8 @@ class Site:
         raise Unreachable(f"{self.origin} redirects more than {REDIRECTS} times: check the address")
 
     def _content(self, answer: "httpx2.Response") -> bytes:
-        """Read the body. Unreachable if it is longer than any page, or compressed, since it may unpack to anything."""
+        """Return the body; raise Unreachable if it is longer than any page, or compressed, since it may unpack to any
+        length."""
         if answer.headers.get("content-encoding", "identity").lower() != "identity":
             raise Unreachable(f"{self.origin} packs its answer, which was asked for as it is: check the address")
         deadline = time.monotonic() + SECONDS
@@ -120,8 +124,8 @@ class Site:
 
 
 def _read_view(view: type[V], content: bytes, address: str) -> V:
-    """Read a view from its JSON, which is without what only people see: that has its default. Unreachable if this is
-    no such page: another program answers, or a version that says something else."""
+    """Make the data of a page from its JSON. Fields that JSON leaves out get their defaults. Raise Unreachable if the
+    JSON is not that of such a page: another program or another version answers."""
     try:
         read: V = adapter(view).validate_json(content)
     except ValidationError as error:
@@ -135,16 +139,16 @@ def _read_view(view: type[V], content: bytes, address: str) -> V:
 
 
 def _seconds(retry_after: str) -> int:
-    """Read a Retry-After: 0 if there is none, and at most MOST_RETRY_SECONDS."""
+    """Return a Retry-After header in seconds: 0 if there is none, and at most MOST_RETRY_SECONDS."""
     digits = retry_after if retry_after.isascii() and retry_after.isdecimal() else "0"
     return min(int(digits[:9]), MOST_RETRY_SECONDS)
 
 
 def _error(status: int, content: bytes, address: str, retry_after: int, live: bool) -> LexiscopeError:
-    """Turn what the server says is wrong into the error that an index here would raise."""
+    """Return the error that an index in this process would raise, made from the server's error answer."""
     try:
         detail = plain(str(json.loads(content)["error"]["detail"])[:LONGEST_DETAIL])
-    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError: deeply nested brackets
+    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError comes from deeply nested brackets
         return Unreachable(f"{address} answers with status {status}, and not as Lexiscope does: check the address")
     match status:
         case 404:

@@ -1,4 +1,5 @@
-"""Many lists at once: of all vectors of some kinds, or of all heads' pairs, over layers, as one frame."""
+"""Read many lists at once, as one frame: the lists of all vectors of some kinds, or the token pairs of all heads, over
+layers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,16 +23,17 @@ if TYPE_CHECKING:
 
 ListLens: TypeAlias = Lens | Literal["both"] | None
 
-FIRST_ROWS = 10  # how many rows a slice shows of itself
+FIRST_ROWS = 10  # how many rows are displayed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lists(Shown, frames.Framed):
-    """Lists over layers, a row per entry: read when a frame is asked for, and each time anew.
+    """Lists over layers, with a row per entry. They are read when a frame is asked for, and each time anew.
 
-    The columns of frames are layer, kind (or matrix), head, index, lens, end, rank, token_id, token, score; of pairs
-    preset, from_id, from, to_id, to instead. Ranks start at 1; `index` numbers neurons, subheads or directions. `names`
-    are kinds of vectors, or one matrix of heads; `layers` those that are read."""
+    The columns of frames are layer, kind (or matrix), head, index, lens, end, rank, token_id, token, score; frames of
+    token pairs have preset, from_id, from, to_id, to instead. Ranks start at 1; `index` is the number of a neuron,
+    subhead or direction. `names` are kinds of vectors, or one matrix of heads; `layers` are those that are read.
+    """
 
     source: Source
     names: tuple[str, ...]
@@ -42,7 +44,7 @@ class Lists(Shown, frames.Framed):
     k: int | None
 
     def to_arrow(self) -> "pyarrow.Table":
-        """The same as an Arrow table, with dictionaries of tokens."""
+        """Return the lists as an Arrow table, with tokens as dictionaries."""
         return frames.to_arrow(self._columns())
 
     def _columns(self) -> dict[str, frames.FrameColumn]:
@@ -71,7 +73,7 @@ class Lists(Shown, frames.Framed):
         )
 
     def _tables(self) -> list[Table]:
-        """Return the first rows of the first layer."""
+        """Return a table of the first rows of the first layer, to be displayed."""
         few = replace(self, k=min(self.k or FIRST_ROWS, FIRST_ROWS))
         columns = self.source.read(lambda index: few._columns_of(index, self.layers[0], self.names[0]))
         rows = [
@@ -101,8 +103,8 @@ def vector_lists(
     end: str | None = None,
     k: int | None = None,
 ) -> Lists:
-    """Return the lists of vectors whose kinds begin so: of the stored ones, or of those that are named, all of which
-    must be stored."""
+    """Return the lists of all kinds of vectors whose names begin with `prefix`: of the stored kinds, or of the named
+    `kinds`, all of which must be stored."""
     index = source.read(lambda index: index)
     known = tuple(kind for kind in SIDES if kind.startswith(prefix))
     names = tuple(kind for kind in known if kind in index.stored.kinds) or known
@@ -154,8 +156,8 @@ def _lists(
 
 
 def _layers(index: Index, asked: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return the layers to read: all that are ready unless some are named. A damaged one is an error, since a frame
-    must be whole."""
+    """Return the layers to read: all that are ready unless some are named. A damaged one raises an error, because a
+    frame must be complete."""
     for fault in index.faults.values() if asked is None else ():
         raise type(fault)(str(fault))
     layers = index.layers if asked is None else asked

@@ -1,5 +1,5 @@
-"""Where the views of a model's pages come from: `Here` calls a page's own function with an index of a data folder, and
-`There` reads the same view from the JSON of a server."""
+"""Get the data of a model's pages: `Here` calls the function of the page with an index of a data folder, and `There`
+reads the same data from the JSON of a server."""
 
 import re
 import threading
@@ -37,38 +37,40 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TRIES = 3  # how often an index is read whose files are being replaced
+TRIES = 3  # how often an index is read again if its files are being replaced
 _QUOTED = re.compile(r'"[^"]+"')
 
 
 @lru_cache(32)
 def library_of(data: Path) -> Library:
-    """Return the library of a data folder, always the same one: an index is opened once, and layers that a build
-    finishes are seen."""
+    """Return the library (the open indexes) of a data folder, always the same object: each index is opened once, and
+    layers that a build finishes are noticed."""
     return Library(data, is_reserved=is_reserved)
 
 
 class Here:
-    """An index of a data folder, in this process. The weights are loaded when a page asks for what takes them. Any
-    number of threads may ask; the loaded model computes for one at a time."""
+    """An index of a data folder, read in this process. The weights are loaded when a page first needs them. Any number
+    of threads may use the object; the loaded model computes for one at a time."""
 
     def __init__(self, data: Path, name: str, weights: bool = False, device: str = "auto") -> None:
-        """`weights`: seeds are computed from the weights unless asked otherwise. `device`: where the model computes."""
+        """With `weights=True`, vectors similar to seed words are computed from the weights by default. `device` is
+        where the model computes."""
         self.name = name
         self.where = str(data / name)
         self.weights = weights
         self._library = library_of(data)
         self._device = device
-        self._engine: tuple[str, Engine] | None = None  # the name of the weights, and the engine that has loaded them
+        # the name of the weights that are loaded, and the engine that holds them
+        self._engine: tuple[str, Engine] | None = None
         self._engine_lock = threading.Lock()
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers whose lists are built and can be read."""
+        """Return the layers whose lists are built and can be read."""
         return self._index().layers
 
     def get(self, page: Page[A, Q, V], at: A, hide_hubs: bool = False, /, **arguments: Any) -> V:
-        """Make the view of a page; an argument that is None is not given."""
+        """Return the data of a page; arguments that are None are left out."""
         values = checked_fields(page.arguments, arguments)
 
         def make(index: Index) -> V:
@@ -81,7 +83,7 @@ class Here:
         return self.read(make)
 
     def find_token(self, which: str | int, exact: bool) -> Token:
-        """Find a token by its id, by its very text, or else the one that a word stands for on the site."""
+        """Return a token by its id, by its exact text, or by a word as on the site."""
         index = self._index()
         tokens = index.tokens
         if isinstance(which, int):
@@ -96,8 +98,8 @@ class Here:
     def stored_seeds(
         self, words: str, kinds: Sequence[str], lens: str, k: int
     ) -> tuple[SeedsView, bool, tuple[int, ...]]:
-        """Rank vectors by the stored lists: return the view, False because it is not exact, and the layers that could
-        not be looked at."""
+        """Rank vectors by seed words and the stored lists: return the data of the page, False because the result is not
+        exact, and the layers that could not be read."""
         tokenizer = self._library.tokenizer(self.name)
         if tokenizer is None:
             index = self._index()
@@ -108,7 +110,8 @@ class Here:
         return view, False, missing
 
     def read(self, make: Callable[[Index], T]) -> T:
-        """Make something from the index; again if a file was replaced meanwhile, which the library then opens anew."""
+        """Make something from the index; try again if a file was replaced meanwhile, which the library then opens
+        anew."""
         for _ in range(TRIES - 1):
             try:
                 made = make(index := self._index())
@@ -122,7 +125,7 @@ class Here:
         return self._library.index(self.name)
 
     def _answer(self, index: Index, ask: Any) -> Any:
-        """Answer what a page asks of a worker."""
+        """Compute the answer to a question that the page would send to a worker."""
         answer: Any
         with self._engine_lock:
             match ask:
@@ -140,10 +143,11 @@ class Here:
         return answer
 
     def _loaded(self, index: Index, what: str) -> "Engine":
-        """Return the model in memory, of the very weights of the index, by their hash. The caller holds the lock."""
+        """Return the model in memory, loaded from exactly the weights of the index, compared by their hash. The caller
+        holds the lock."""
         wanted = weights_name_of(index.manifest)
         if self._engine is None or self._engine[0] != wanted:
-            self._engine = None  # gives up the memory before other weights are loaded
+            self._engine = None  # frees the memory before other weights are loaded
             with needed_for(what, "'lexiscope[precompute]'"):
                 from lexiscope.precompute.live.engine import Engine
                 from lexiscope.precompute.weights.difference import Difference
@@ -155,7 +159,7 @@ class Here:
 
 
 class There:
-    """A model of a server."""
+    """A model on a server."""
 
     weights = True  # a server computes seeds from the weights
 
@@ -166,20 +170,21 @@ class There:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers whose lists are built and can be read."""
+        """Return the layers whose lists are built and can be read."""
         return next((card.layers for card in self._site.models() if card.model == self.name), ())
 
     def get(self, page: Page[A, Q, V], at: A, hide_hubs: bool = False, /, **arguments: Any) -> V:
-        """Read the view of a page; an argument that is None is not given."""
+        """Return the data of a page; arguments that are None are left out."""
         ask = checked(page.arguments, checked_fields(page.arguments, arguments))
         query = ask.query() | ({"hubs": "hide"} if hide_hubs else {})
         return self._site.get(page.view, link(page.name, self.name, *dict(at).values()), query, page.is_live)
 
     def find_token(self, which: str | int, exact: bool) -> Token:
-        """Find a token by its id, by its very text, or else the one that a word stands for on the site.
+        """Return a token by its id, by its exact text, or by a word as on the site.
 
-        The search page tells the tokens that differ in case and space only. Of these the one with a space before it is
-        chosen first, as on the site, then the one without, then one in another case."""
+        The server's search page gives the tokens that differ only in case and space. Of these the one with a space
+        before it is chosen first, as on the site, then the one without, then one in another case.
+        """
         if isinstance(which, int):
             return self.get(TOKEN, TokenAt(token=which)).token
         groups = self.get(SEARCH, SearchAt(), q=_as_one_word(which)).words
@@ -212,10 +217,11 @@ Source: TypeAlias = Here | There
 
 
 def _as_one_word(text: str) -> str:
-    """Write a search whose first word is this text, whatever signs it has; NotFound if no search can say it."""
+    """Return a search text whose first word is exactly this text, whatever signs it has; raise NotFound if no search
+    text can express it."""
     q = text.strip() if '"' in text else f'"{text}"'  # a word with quotes in it cannot stand in quotes
     is_parted = '"' in text and (any(c.isspace() or c == "," for c in q) or _QUOTED.fullmatch(q))
     if is_parted or "\0" in text or len(q) > LONGEST - 2:
         raise NotFound(f"token {text[:100]!r}: no search of a server says this text. Give the token's id")
-    # An arrow would part two words, but not where there is a <.
+    # An arrow would split a text into two words, but not if the text has a <.
     return q if "<" in text else f"{q} <" if ">" in text or "→" in text else q

@@ -1,9 +1,11 @@
-"""Seed words from the index alone: the vectors whose stored lists hold them, by the scores that stand there.
+"""Rank vectors by seed words with the index alone: find the vectors whose stored lists hold the words, by their listed
+scores.
 
-Under `cosine` a listed score over the vector's length is the word's cosine with it, as the weights would give; under
-`dot` it is the word's own score, of which the weights' ranking takes off that of the mean token, the same for every
-word. A word that a vector lists at neither end counts as 0 there, and vectors that list none are not found. A word of
-several pieces is the mean of their scores."""
+Under the lens `cosine` a listed score divided by the vector's length is the word's cosine with the vector, the same
+number as from the weights. Under `dot` it is the word's own score; a ranking by the weights subtracts the score of the
+mean token, which is the same for every word. A word that a vector lists at neither end counts as 0 there, and vectors
+that list none of the words are not found. The score of a word of several pieces is the mean of their scores.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +31,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """Of the vectors of one kind that list a word: where they are, and their scores with every word."""
+    """The vectors of one kind that list at least one of the words: their layers and numbers, and their scores with
+    every word."""
 
     layer: NDArray[Any]  # (n,)
     index: NDArray[Any]  # (n,)
@@ -39,7 +42,8 @@ class _Scores:
 def stored_seeds_view(
     index: Index, tokenizer: Tokenizer, words: str, kinds: Sequence[str], lens: str, k: int
 ) -> tuple[SeedsView, tuple[int, ...]]:
-    """Return the view of a page of seeds, and the layers that could not be looked at: not built, or damaged."""
+    """Return the data of the page that ranks vectors by seed words, and the layers that could not be read because they
+    are not built or damaged."""
     check_lens(index, lens)
     for kind in kinds:
         check_kinds(index, kind)
@@ -91,7 +95,7 @@ def _scores(index: Index, seeds: Sequence[Seed], kind: str, lens: str) -> tuple[
 
 
 def _lengths(index: Index, kind: str, layer: NDArray[Any], number: NDArray[Any]) -> Floats:
-    """(n,): |v| of vectors that are in lists; one of length 0 is in none."""
+    """Return the lengths |v| of these vectors, (n,). They are in lists, so no length is 0."""
     lengths = np.empty(len(layer))
     for each in np.unique(layer).tolist():
         here = layer == each

@@ -1,1 +1,2 @@
-"""Each noun has one module, which holds everything about its page; `page.py` says what a page consists of."""
+"""The pages of the site: each has one module, or folder, with everything about it; `page.py` says what a page consists
+of."""

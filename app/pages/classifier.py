@@ -1,4 +1,4 @@
-"""Show the classification head of a checkpoint that has one: what each label reads, and the vectors of the step
+"""Show the classification head of a checkpoint that has one: what each label reads, and the vectors of the dense layer
 before."""
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, en
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_lens
 
-MOST_LABELS = 50  # labels on one page
+MOST_LABELS = 50  # most labels on one page
 
 LABEL: Any = Field(description="What the checkpoint calls it; null of a vector of `dense`")
 SUBTRACTED: Any = Field(
@@ -45,7 +45,7 @@ class ClassifierArguments(LensArguments):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadVector:
-    kind: str  # classifier or dense
+    kind: str  # classifier or dense, the layer before it
     index: int
     label: Annotated[str | None, LABEL]
     vector: Vector
@@ -63,7 +63,7 @@ class ClassifierView(ViewOfModel):
         return {"model": self.model, "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        """Return a table of every vector on the page, by its label or its number."""
+        """Return a table of every vector on the page, named by its label or its number."""
         tables: list[Table] = []
         for each in self.vectors:
             what = f"{self.model}, {each.kind} {each.index}{f', {each.label}' if each.label else ''} ({self.lens})"
@@ -79,7 +79,7 @@ def classifier(site: ModelSite, at: ClassifierAt, ask: ClassifierArguments) -> C
 
 
 def classifier_vector(site: ModelSite, at: ClassifierVectorAt, ask: ClassifierArguments) -> ClassifierView:
-    """One vector of a classification head: a label's (`classifier`), or one of the step before (`dense`)."""
+    """One vector of a classification head: a label's (`classifier`), or one of the dense layer before it (`dense`)."""
     return _view(site, ask, at.kind, [at.index_of_kind])
 
 

@@ -1,4 +1,5 @@
-"""Find the page that a text names: a parameter as people type it, or the pasted address of a page, of any host."""
+"""Find the page that a text names: a parameter as people type it, such as L16H6, or the pasted address of a page on any
+host."""
 
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -13,20 +14,20 @@ from lexiscope.precompute.shape import Shape
 
 
 def possible_pages(model: str, shape: Shape, text: str, lens: str = "dot") -> list[tuple[str, str]]:
-    """Return the addresses of the pages that a text may mean, best first, and their titles. A link takes this lens
-    along."""
+    """Return the addresses and titles of the pages that a text may mean, best first. The addresses get this lens (dot
+    or cosine)."""
     typed = [page_of(place, lens) for place in named_parameters(model, shape, text)]
     pasted = None if typed else _pasted(model, shape, text.strip())
     return [(address, _title(address)) for address in ([pasted] if pasted else typed)]
 
 
 def page_of_text(model: str, shape: Shape, text: str, lens: str = "dot") -> str | None:
-    """Return the address of the page that a text most likely means; None if it names none of this model."""
+    """Return the address of the page of this model that a text most likely means; None if it names no page."""
     return next((address for address, _ in possible_pages(model, shape, text, lens)), None)
 
 
 def page_at(address: str) -> tuple[str, dict[str, str]]:
-    """Return the name of the page at one of our own addresses, and the values in its path."""
+    """Return the name of the page at an address of this site, and the values in the path."""
     words = unquote(address.partition("?")[0]).split("/", 2)[2:]
     for name, page in _followed().items():
         if words and (read := page.read(words[0])) is not None:
@@ -35,7 +36,7 @@ def page_at(address: str) -> tuple[str, dict[str, str]]:
 
 
 def pasted_model(text: str) -> str | None:
-    """Return the model in a pasted address of a page, also if no such model is here."""
+    """Return the name of the model in the pasted address of a page, even if this site has no such model."""
     try:
         name, *words = _path(text)
     except ValueError:
@@ -47,13 +48,15 @@ def pasted_model(text: str) -> str | None:
 
 
 def counts_in_paths(shape: Shape) -> dict[str, int]:
-    """Return of how many a model has each number in a path is one, by the number's name."""
+    """Return by name how many values each number in a path can have: as many as the model has layers, neurons, heads
+    and so on."""
     of_head = {"head": shape.n_heads, "subhead": shape.d_head, "direction": shape.d_head}
     return {"layer": shape.n_layers, "neuron": shape.d_mlp, **of_head, "token": shape.d_vocab}
 
 
 def _followed() -> dict[str, Declared]:
-    """Return the pages of a model that are opened when their address is pasted: those with a title and a path."""
+    """Return the pages of a model that open when their address is pasted into the search: those with a title and a
+    path."""
     find_pages()
     return {name: page for name, page in DECLARED.items() if page.title and page.pattern}
 
@@ -64,7 +67,7 @@ def _title(address: str) -> str:
 
 
 def _path(text: str) -> list[str]:
-    """Return the segments of an address, without its host and ending."""
+    """Return the segments of an address's path, without the ending such as .csv."""
     path = unquote(urlsplit(text.strip()).path)
     for format in FIGURE_FORMATS:
         path = path.removesuffix(f".{format}")
@@ -72,7 +75,8 @@ def _path(text: str) -> list[str]:
 
 
 def _pasted(model: str, shape: Shape, text: str) -> str | None:
-    """Return our address of a page whose URL was pasted: its path, and the arguments that the page takes."""
+    """Return this site's address of a page whose URL was pasted: its path, and those arguments that the page takes.
+    Return None if there is no such page."""
     try:
         parts = urlsplit(text)
         name, *words = _path(text)
@@ -97,7 +101,8 @@ def _pasted(model: str, shape: Shape, text: str) -> str | None:
 
 
 def _address(shape: Shape, page: str, model: str, read: dict[str, str], query: dict[str, Any]) -> str | None:
-    """Write the address of a page; None if the model has no such parameter, or the name in it cannot be a model's."""
+    """Return the address of a page; None if the model has no such parameter, or if the name of the other model cannot
+    be a model's."""
     counts = counts_in_paths(shape)
     if any(int(value) >= counts[name] for name, value in read.items() if name in counts):
         return None

@@ -1,5 +1,5 @@
-"""Show a head: its two matrices as pairs that people can read, the paper's list beside them, its subheads, and its
-singular directions: which of them read best, and whether they read better than the subheads."""
+"""Show a head: its two matrices as token pairs that people can read, with the paper's lists beside them; its subheads
+and singular directions, which directions are most readable, and whether they are more readable than the subheads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -49,11 +49,11 @@ from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES
 
-PAIRS, TOKENS = 20, 4  # pairs of each end of a matrix; tokens of each vector of a subhead or a direction
+PAIRS, TOKENS = 20, 4  # how many pairs of each end of a matrix, and how many tokens of each vector, are shown
 PAPER_LENS, PAPER_PRESET = "dot", "all"  # the score and the choice of pairs that the paper uses
-NAMED = 5  # directions that the page names because they read best
-# By how much directions or subheads must read better than the others: turned at random, the axes of subheads give
-# figures that spread by .003 to .009.
+NAMED = 5  # how many of the most readable directions the page names
+# Directions or subheads are more readable only if their coherence is larger by this much: if the axes of subheads are
+# rotated at random, their coherence varies by .003 to .009.
 ALIKE = 0.025
 # A coherence that random vectors reach, too: the mean of their ten best is .083 ± .005 on MiniLM, .119 ± .016 on
 # SmolLM2 (cosine).
@@ -92,7 +92,7 @@ class SubheadRow(TypedDict):
     v: Annotated[list[Token] | None, NOT_STORED]
     o: Annotated[list[Token] | None, NOT_STORED]
     similarity: OfMatrices[EndSimilarities]
-    change: Annotated[NotRequired[dict[str, float | None]], CHANGES]  # by vector
+    change: Annotated[NotRequired[dict[str, float | None]], CHANGES]  # the change of each vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +103,13 @@ class MatrixGlance:
     readability: float | None
     columns: Annotated[tuple[str, str], PAGE_ONLY] = ("from", "to")
     hidden: Hidden
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
+    # the numbers of hidden hubs at the top and at the bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadPairs:
-    """The pairs of both matrices under one lens and preset."""
+    """The token pairs of both matrices of a head, under one lens (dot or cosine) and one choice of pairs (preset)."""
 
     lens: str
     preset: str
@@ -131,7 +132,8 @@ class DirectionRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixDirections:
-    """The directions of one of a head's matrices."""
+    """The singular directions of one of a head's matrices, and how readable they are compared with the head's channels
+    (subheads)."""
 
     best: Annotated[
         list[int],
@@ -143,8 +145,8 @@ class MatrixDirections:
 
     @property
     def better(self) -> str:
-        """Say which read better: `directions`, `subheads` or `neither`; `noise` if random vectors would read as
-        well."""
+        """Return whether a head's singular directions or its channels are more readable: `directions`, `subheads` or
+        `neither`; `noise` if random vectors would be as readable; "" if that was not measured."""
         if self.reads is None or self.subheads_read is None:
             return ""
         if max(self.reads, self.subheads_read) < NOISE:
@@ -163,19 +165,19 @@ class HeadView(ViewOfModel):
     vo: Annotated[MatrixGlance | None, NOT_STORED]
     qk: Annotated[MatrixGlance | None, NOT_STORED]
     readable: Annotated[HeadPairs | None, READABLE]
-    # Lens dot, all pairs: if the page shows them beside other pairs.
+    # The pairs that the paper would list (lens dot, all pairs), if the page shows them beside other pairs.
     paper: Annotated[HeadPairs | None, OMIT_NONE] = None
     subheads: Annotated[list[SubheadRow] | None, NOT_STORED]
     shuffled: OfMatrices[Shuffled]
     directions: Annotated[OfMatrices[MatrixDirections] | None, NOT_STORED]
-    change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # by matrix
+    change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # the change of each matrix
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
 
     @property
     def shown(self) -> list[HeadPairs]:
-        """What the page shows: the readable pairs, then the paper's or, unless they are the readable ones, those of its
-        own lens and preset."""
+        """Return the token pairs on the page: the readable ones and the paper's; without the paper's, also those under
+        the lens (score) and preset (choice of pairs) of the address, unless these are the readable ones."""
         shown = [pairs for pairs in (self.readable, self.paper) if pairs]
         is_there = any((pairs.lens, pairs.preset) == (self.lens, self.preset) for pairs in shown)
         if self.vo and self.qk and not self.paper and not is_there:
@@ -192,7 +194,7 @@ class HeadView(ViewOfModel):
         return entries or [LabelEntry(f"head/{self.layer}/{self.head}", self.lens)]
 
     def direction_table(self, matrix: str, rows: Sequence[DirectionRow]) -> Table:
-        """Make a table of some directions of a matrix, for the page."""
+        """Make a table of some singular directions of a matrix, for the page."""
 
         def link_to(row: DirectionRow) -> str:
             return link("direction", self.model, self.layer, self.head, row["direction"], lens=self.lens)
@@ -209,7 +211,7 @@ class HeadView(ViewOfModel):
         return Table("", columns, rows)
 
     def subhead_table(self) -> Table:
-        """Make a table of the subheads, for the page."""
+        """Make a table of the head's channels (subheads), for the page."""
         rows = self.subheads or []
 
         def link_to(row: SubheadRow) -> str:
@@ -246,7 +248,8 @@ class HeadView(ViewOfModel):
 
 
 def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
-    """A head at a glance: its first pairs, and the first tokens of its subheads and singular directions."""
+    """A head at a glance: its first token pairs, and the first tokens of its channels (subheads) and singular
+    directions."""
     index, layer, head, lens, preset = site.index, at.layer, at.head, ask.lens, ask.preset
     hubs = site.hubs(lens)  # hubs are skipped among the first tokens of subheads and directions
     check_lens(index, lens)
@@ -285,8 +288,9 @@ def _pairs(index: Index, layer: int, head: int, lens: str, preset: str) -> HeadP
 def _other_pairs(
     index: Index, layer: int, head: int, asked: HeadPairs | None, lens: str, preset: str
 ) -> HeadPairs | None:
-    """Return the pairs under another lens and preset than those asked for; None if both are the same, or if no such
-    pairs are stored or they are damaged, because the page can do without."""
+    """Return the head's token pairs under another lens (score) and preset (choice of pairs) than those asked for.
+    Return None if both are the same, or if such pairs are not stored or are damaged, because the page is complete
+    without them."""
     if asked is None or (lens, preset) == (asked.lens, asked.preset):
         return asked
     try:
@@ -335,7 +339,8 @@ def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[in
 
 
 def _changes(index: Index, shard: Shard, head: int) -> dict[str, list[float]]:
-    """Return how much each subhead's vectors changed in a difference, by vector."""
+    """Return, for the difference of two models, how much the vectors of each channel (subhead) of a head changed, by
+    kind of vector."""
     if not index.stored.difference:
         return {}
     shape = index.shape
@@ -349,7 +354,8 @@ def _changes(index: Index, shard: Shard, head: int) -> dict[str, list[float]]:
 def _directions(
     index: Index, layer: int, head: int, lens: str, hubs: frozenset[int]
 ) -> OfMatrices[MatrixDirections] | None:
-    """Return the directions of both matrices, or None where the index stores none; skip hubs among first tokens."""
+    """Return the singular directions of both matrices, or None if the index stores none. The given hubs (tokens in very
+    many lists) are left out of their first tokens."""
     matrices, shard = index.stored.directions, index.shard(layer)
     if not matrices:
         return None
@@ -395,8 +401,8 @@ def _matrix_directions(
 def _first_tokens(
     index: Index, shard: Shard, kind: str, head: int, lens: str, ends: Any, hubs: frozenset[int]
 ) -> list[list[Token] | None]:
-    """Return the first tokens of every direction of a head, at the direction's own end; None if there is no
-    direction."""
+    """Return the first tokens of every singular direction of a head, at the direction's more readable end; None for a
+    direction that does not exist."""
     d_head = index.shape.d_head
     if kind not in index.stored.kinds:
         return [None] * d_head
@@ -407,7 +413,7 @@ def _first_tokens(
 
 
 def _change_tables(view: HeadView, name: str) -> list[Table]:
-    """Make the table of how much each matrix changed, if the view is of a difference."""
+    """Make the table of how much each matrix changed, if the page is of the difference of two models."""
     if not view.change:
         return []
     columns = (MATRIX, Column("norm", "number"), Column("base_norm", "number"), CHANGE)
@@ -422,8 +428,8 @@ def _glance_tables(name: str, matrix: str, pairs: HeadPairs) -> list[Table]:
 
 
 def _subhead_tables(view: HeadView, name: str) -> list[Table]:
-    """Make tables of the first tokens of each subhead; in CSV a row for each token, and one for each end's
-    similarity."""
+    """Make tables of the first tokens of each channel (subhead) of the head. CSV has a row for each token, and a row
+    for each end's similarity."""
     rows = view.subheads or ()
     changed = rows[0].get("change", {}) if rows else {}
     first_tokens = (Column(vector, "tokens", count=TOKENS) for vector in SUBHEAD_KINDS)
@@ -455,7 +461,8 @@ def _subhead_tables(view: HeadView, name: str) -> list[Table]:
 
 
 def _similarity_columns(view: HeadView) -> list[Column]:
-    """Return the columns of similarities of v and o, q and k, with both ends, for people."""
+    """Return the columns of the similarities of v and o, and of q and k, at the top and the bottom of the list, for
+    people."""
 
     def column(matrix: str, end: str) -> Column:
         return Column(f"{matrix} {end}", "ratio", get=lambda row: row["similarity"][matrix][end])
@@ -478,7 +485,7 @@ DIRECTIONS_BY_TOKEN = (
 
 
 def _direction_tables(view: HeadView, name: str) -> list[Table]:
-    """Make tables of directions: for people one of each matrix; in CSV token by token."""
+    """Make tables of singular directions: one of each matrix for people, and one with a row for each token for CSV."""
     tables = []
     directions = view.directions or {"vo": None, "qk": None}
     for matrix, of in (("vo", directions["vo"]), ("qk", directions["qk"])):
@@ -491,7 +498,8 @@ def _direction_tables(view: HeadView, name: str) -> list[Table]:
 
 
 def _reads(of: MatrixDirections) -> str:
-    """Return a text with the coherence of the best directions and, to compare, that of the best subheads."""
+    """Return a text with the mean coherence (similarity of a list's tokens) of the ten best singular directions and, to
+    compare, of the ten best subheads (channels)."""
     if of.reads is None:
         return ""
     beside = "" if of.subheads_read is None else f", of subheads {of.subheads_read:.2f}"
@@ -499,7 +507,7 @@ def _reads(of: MatrixDirections) -> str:
 
 
 SIDES = {kind: side for side, kind in SIDE_KINDS.items()}
-ON_PAGE = {"in": "in reads", "out": "out writes"}  # headings of sides
+ON_PAGE = {"in": "in reads", "out": "out writes"}  # headings of the two sides on a page
 
 
 def _side(kind: str) -> Column:
@@ -509,7 +517,7 @@ def _side(kind: str) -> Column:
 
 
 def _by_token(matrix: str, of: MatrixDirections) -> Iterator[dict[str, Any]]:
-    """Yield a row for each token of each side."""
+    """Yield a row for each token of each side of the singular directions."""
     for row in of.rows:
         numbers = {name: row[name] for name in ("direction", "end", "singular", "share", "coherence")}
         for side, tokens in row["tokens"].items():

@@ -1,5 +1,5 @@
-"""Show what heads do with words, from a worker's answer: a row for each head, and in it a cell for each word or
-group."""
+"""Show what heads do with words, from a worker's answer: a row for each head, with a cell for each word or group of
+words."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnsw
 from lexiscope.precompute.live.wire.asks import ThroughHeadsArguments, ThroughHeadsAsk
 from lexiscope.precompute.live.wire.grammar import write_groups, write_layers
 
-CARDS, CARD_TOKENS = 8, 6  # cards of the clearest lists, and tokens of each
+CARDS, CARD_TOKENS = 8, 6  # how many cards of the clearest lists are shown, and how many tokens of each
 
 
 class HeadsAt(Address):
@@ -29,18 +29,18 @@ class HeadsAt(Address):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordGroup:
-    """A group of words that goes through heads as one: the mean of its parts."""
+    """A group of words that is sent through heads as one vector: the mean of the words in it."""
 
     word: str
     parts: list[WordUsed]
 
 
 class HeadWord(TypedDict):
-    """What a head does with a word."""
+    """What a head does with a word: which tokens it looks for, and which it writes."""
 
     word: str
     seeks: list[ScoredToken]
-    # The rank of the word itself in this list, whatever its case and space; None if it is not there.
+    # The rank of the word itself in this list, regardless of case and space; None if it is not there.
     seeks_itself: int | None
     seeks_alike: float | None  # the mean cosine between the tokens of the list
     writes: list[ScoredToken]
@@ -56,7 +56,7 @@ class HeadRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Echo:
-    """A head in whose list a word comes back."""
+    """A head that has the given word in its own list, and the rank of the word there."""
 
     layer: int
     head: int
@@ -65,7 +65,7 @@ class Echo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Echoes:
-    """Heads that look for a word itself, and heads that write it: best rank first."""
+    """Heads that look for the given word itself, and heads that write it, best rank first."""
 
     seeks: list[Echo]
     writes: list[Echo]
@@ -73,12 +73,12 @@ class Echoes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearList:
-    """A list whose tokens are words that are alike."""
+    """A list whose tokens are words with similar embeddings."""
 
     layer: int
     head: int
     word: str
-    is_sought: bool  # True: what the head looks for with the word; False: what it writes
+    is_sought: bool  # True: the list of what the head looks for; False: of what it writes
     alike: float
     tokens: list[ScoredToken]
 
@@ -93,8 +93,8 @@ class ThroughHeadsView(ViewOfModel):
     groups: list[WordGroup]
     heads: list[HeadRow]
     clearest: Annotated[list[ClearList], PAGE_ONLY]
-    echoes: Annotated[list[Echoes], PAGE_ONLY]  # by group: the heads that look for its own words or write them
-    earlier: Annotated[str | None, PAGE_ONLY]  # the value of `layers` for as many layers before these
+    echoes: Annotated[list[Echoes], PAGE_ONLY]  # for each group: the heads that look for its own words or write them
+    earlier: Annotated[str | None, PAGE_ONLY]  # the value of `layers` in the address of as many layers before these
     later: Annotated[str | None, PAGE_ONLY]
     note: Annotated[str, PAGE_ONLY]
 
@@ -102,7 +102,7 @@ class ThroughHeadsView(ViewOfModel):
         return {"model": self.model, "lens": self.lens, "end": self.end}
 
     def tables(self) -> list[Table]:
-        """Return the tables: for people one for each word; in CSV token by token."""
+        """Return the tables: one for each word for people, and one with a row for each token for CSV."""
         how = self.lens if self.end == "top" else f"{self.lens}, bottom"
         tables = [
             Table(f"{self.model}, {group.word} through heads ({how})", COLUMNS, self._column(at), "people")
@@ -142,10 +142,11 @@ def _by_token(rows: Iterable[HeadRow]) -> Iterable[dict[str, Any]]:
 
 
 def heads(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> ThroughHeadsView:
-    """What the heads of some layers do with some words: computed by the worker, for any words, without a run.
+    """What the heads of some layers do with some words: computed by the worker, for any words, without a run of the
+    model.
 
-    `seeks` are the tokens a head looks for with a word, e W_Q W_Kᵀ; `writes` those it writes having attended to it,
-    e W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding: no norm, bias or position.
+    `seeks` are the tokens a head looks for with a word, e W_Q W_Kᵀ; `writes` those it writes having attended to it, e
+    W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding: no norm, bias or position.
     """
     index = site.index
     answer: ThroughHeadsAnswer = site.answers[0] if site.answers else {"groups": [], "heads": []}
@@ -175,7 +176,7 @@ def heads(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> ThroughHea
 
 
 def chosen_layers(index: Index, chosen: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return the layers that an address asks for; NotFound if the model has not so many."""
+    """Return the layers that an address asks for; raise NotFound for a layer that the model does not have."""
     count = index.shape.n_layers
     if chosen is None:
         return tuple(range(count))
@@ -189,7 +190,7 @@ def _group(group: list[WordUsed]) -> WordGroup:
 
 
 def _cells(index: Index, group: WordGroup, readings: Sequence[HeadReading]) -> list[HeadWord]:
-    """Return what each head does with a group."""
+    """Return what each head does with a group of words."""
     surface = index.tokens.surface
     itself = {surface(part["word"]) for part in group.parts}
     itself |= {surface(part["tokens"][0]["token"]) for part in group.parts if len(part["tokens"]) == 1}
@@ -238,7 +239,7 @@ def _clearest(index: Index, rows: list[HeadRow]) -> list[ClearList]:
 
 
 def _echoes(rows: list[HeadRow], at: int) -> Echoes:
-    """Return the heads that look for a group's own words, or write them, best rank first."""
+    """Return the heads that look for a group's own words, and those that write them, best rank first."""
 
     def sorted_echoes(rank_in: Callable[[HeadWord], int | None]) -> list[Echo]:
         ranks = ((row, rank_in(row["words"][at])) for row in rows)
@@ -251,7 +252,8 @@ def _echoes(rows: list[HeadRow], at: int) -> Echoes:
 
 
 def _around(index: Index, layers: tuple[int, ...]) -> tuple[str | None, str | None]:
-    """Return as many layers before these, and after them, as `layers` has them; None if these have gaps."""
+    """Return the values of `layers` for as many layers before these and after them; None where there are none, or if
+    these layers have gaps."""
     first, last, count = layers[0], layers[-1], len(layers)
     if last - first + 1 != count:
         return None, None

@@ -1,4 +1,4 @@
-"""Show the home page: which models there are, how far each is built, and where to start."""
+"""Show the home page: which models there are, how much of each is built, and where to start."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from lexiscope.app.pages.page import Address, Arguments, Page, Site
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index, ranges
 
-CARDS_SHOWN = 5  # neurons and heads of the model in which the page starts
-SEARCHED = 4  # models with a button beside the search box
+CARDS_SHOWN = 5  # how many neurons and heads of the first model are shown
+SEARCHED = 4  # how many models have a button beside the search box
 
 
 class HomeAt(Address):
@@ -28,15 +28,16 @@ class HomeAt(Address):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a visitor who knows nothing of a model may look at first."""
+    """Suggestions for a visitor who does not know the model: what to look at first."""
 
     model: str
     minus: Annotated[Minus | None, OF_DIFFERENCE] = None
-    lens: str  # the lens that reads best
-    # A neuron whose key and value agree, top with top; the clearest neuron if no keys are stored, and of a difference.
+    lens: str  # the lens (dot or cosine) whose lists are the most readable
+    # A neuron whose key's and value's lists are similar; if no keys are stored, or for a difference, the clearest
+    # neuron.
     neuron: NeuronCard | None
-    head: HeadCard | None  # of the clearest heads, the one with the most words
-    neurons: Annotated[tuple[NeuronCard, ...], PAGE_ONLY]  # more neurons to look at, by what they write
+    head: HeadCard | None  # the one of the clearest heads with the most words
+    neurons: Annotated[tuple[NeuronCard, ...], PAGE_ONLY]  # more neurons to look at, shown by what they write
     heads: Annotated[tuple[HeadCard, ...], PAGE_ONLY]
     text: Annotated[str, PAGE_ONLY]  # a text to run the model on
 
@@ -50,7 +51,8 @@ class HomeView(View):
 
     @property
     def searched(self) -> dict[str, str]:
-        """Return the models that the page searches in, and the lens that reads best in each."""
+        """Return the models that the search box offers, each with the lens (dot or cosine) whose lists are the most
+        readable."""
         ready = [card for card in self.models if card.layers]
         return {card.model: card.best_lens for card in ready[:SEARCHED]}
 
@@ -100,8 +102,8 @@ def home(site: Site, at: HomeAt, ask: Arguments) -> HomeView:  # noqa: ARG001
 
 
 def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:
-    """Return where to start in the first model that can be read, models before differences; it is kept as long as its
-    index."""
+    """Return what to look at first in the first model that can be read; a difference of two models is taken only if
+    there is no other. The result is kept as long as the model's index."""
     for name, lens in best_lenses.items():
         try:
             index = library.index(name)
@@ -109,7 +111,7 @@ def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:
                 if index not in _starts:
                     _starts[index] = _choose_start(index, lens)
                 return _starts[index]
-        except LexiscopeError:  # the model's card names the error
+        except LexiscopeError:  # the card of the model shows the error
             continue
     return None
 

@@ -1,4 +1,4 @@
-"""Show all that people said of a model's parameters, from the files of labels in the data folder."""
+"""Show all that people wrote about a model's parameters, from the files of labels in the data folder."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from lexiscope.app.lists.labels import ShownLabel, shown
 from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page, PageNumber
 
-LABEL_ROWS = 100  # labels on a page
+LABEL_ROWS = 100  # most labels on one page
 
 
 class LabelsAt(Address):
@@ -43,7 +43,7 @@ class LabelsView(ViewOfModel):
 
 
 def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  # noqa: ARG001
-    """What people said of the model's parameters, from the files of labels in the data folder."""
+    """What people wrote about the model's parameters, from the files of labels in the data folder."""
     index, found = site.index, site.library.labels.of(site.index)
     page, rows = site.window(ask.page, LABEL_ROWS)
     return LabelsView(
@@ -57,20 +57,20 @@ def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  
 
 
 def _list_text(label: ShownLabel) -> str:
-    """Say how long the list is that a label carries, for people."""
+    """Return a text for people that says how long the list in a label is."""
     if label.pairs is not None:
         return f"{len(label.pairs)} pairs"
     return f"{len(label.tokens)} tokens" if label.tokens is not None else ""
 
 
 def _best(label: ShownLabel, count: str) -> int | None:
-    """Count how much of the label's list is in the one of our lists that has most of it."""
+    """Return how many entries of the label's list are in the stored list that has most of them."""
     return max((getattr(of, count) for of in label.in_ours or ()), default=None)
 
 
 def _text(name: str) -> tuple[Column, Column]:
-    """Return the columns of a text that somebody wrote: on one line for people; in CSV as text that no spreadsheet
-    computes."""
+    """Return two columns for a text that somebody wrote: for people on one line; in CSV as text that no spreadsheet
+    computes as a formula."""
     return (
         Column(name, get=lambda label: " ".join(getattr(label, name).split()), audience="people"),
         Column(name, get=lambda label: defused(getattr(label, name)), audience="programs"),

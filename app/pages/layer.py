@@ -29,12 +29,13 @@ from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import ENDS
 
-SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
+# numbers are sorted largest first; "-" before a name reverses the order
+SORTS = ("neuron", "norm", "coherence", "similarity")
 DIFFERENCE_SORTS = (*SORTS, "change")
 VECTORS = ("key", "up", "value")
 NUMBER = re.compile(r"[0-9]{1,9}")
-ROW_TOKENS = 5  # tokens of a list in a row
-# The field of a row that says how much a kind of vector changed.
+ROW_TOKENS = 5  # how many tokens of a list a row shows
+# The field of a row that says how much a vector of this kind changed.
 CHANGED = {"ff_value": "change", "ff_key": "change_key"}
 
 ROW_CHANGE: Any = Field(
@@ -57,7 +58,7 @@ LAYER_COLUMNS = (
 CHANGE_COLUMNS = (
     Column("change", "change", page_heading="value changed", tip="change", sort="change"),
     Column("change_key", "change", heading="of the key", page_heading="key changed", tip="change"),
-)  # the last columns, only of a difference
+)  # the last columns, only for a difference of two models
 
 
 class LayerAt(Address):
@@ -145,7 +146,7 @@ class LayerView(ViewOfModel):
         ]
 
     def neuron_table(self, stored: Stored) -> Table:
-        """Make the table of the page, with the columns for which the index has something."""
+        """Make the table of the page, with those columns that the index has values for."""
         needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
         left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
         left_out |= set() if stored.similarity else {"similarity", "similarity_bottom"}
@@ -162,15 +163,15 @@ class LayerView(ViewOfModel):
 
     @staticmethod
     def shows_bottom(row: NeuronRow) -> bool:
-        """Return True if people are shown the bottom of a neuron's value, because its key agrees with the bottom more
-        than with the top."""
+        """Return True if the bottom of the list of a neuron's value is shown, because the key's list is more similar to
+        the bottom than to the top."""
         top, bottom = row["similarity"], row["similarity_bottom"]
         return top is not None and bottom is not None and bottom > top and bottom >= TELLING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerListsView(ViewOfModel):
-    """All lists of a layer's neurons, token by token: what a CSV of the layer holds if it is asked for lists."""
+    """All lists of a layer's neurons, token by token: the content of the layer's CSV if lists are asked for."""
 
     layer: int
     lens: str
@@ -214,7 +215,8 @@ def _about(view: LayerView | LayerListsView) -> dict[str, Any]:
 
 
 def _with_agreeing_ends(columns: Sequence[Column]) -> Iterator[Column]:
-    """Yield the columns for people: only the end of the value with which the key agrees, and the name of that end."""
+    """Yield the columns for people: of the value's list only the end that is more similar to the key's list, and the
+    name of that end."""
     shows_bottom = LayerView.shows_bottom
     for column in columns:
         if column.name == "value":
@@ -228,7 +230,8 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
     """The neurons of a layer as a table: first tokens of key and value, norm, coherence, similarity.
 
     With `k` or `ends`, a CSV holds all lists of these neurons instead: a row for each token, with its score, as the CSV
-    of each neuron has."""
+    of each neuron has.
+    """
     index, lens, token = site.index, ask.lens, ask.token
     lists = ask.k is not None or ask.ends is not None
     if lists and site.format != "csv":
@@ -264,7 +267,7 @@ def _share_of_notable(shard: Shard, lens: str) -> float:
 
 
 def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int], k: int) -> LayerListsView:
-    """Read the first k entries of each list."""
+    """Read the first k entries of each list of these neurons."""
     index, lens, token = site.index, ask.lens, ask.token
     vectors = tuple(name for name in VECTORS if f"ff_{name}" in index.stored.kinds)
     which = [(f"ff_{name}", neuron) for neuron in neurons for name in vectors]
@@ -302,7 +305,7 @@ def _ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int 
 
 
 def _needed(index: Index, sort: str) -> tuple[str, ...]:
-    """Return the kinds of which at least one must be stored to sort the table so."""
+    """Return the kinds of vectors of which at least one must be stored to sort the table by `sort`."""
     match sort.removeprefix("-"):
         case "norm" | "coherence":
             return ("ff_value",)
@@ -312,16 +315,17 @@ def _needed(index: Index, sort: str) -> tuple[str, ...]:
 
 
 def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[str]) -> Array:
-    """Sort neurons; undefined numbers come last in both directions, and equal ones are sorted by the neuron's number.
-    `kinds` are those whose change counts."""
+    """Return the order of the chosen neurons. Undefined numbers come last in both directions, and neurons with equal
+    numbers are in the order of their own. If sorted by change, a neuron counts by the vector of these `kinds` that
+    changed most."""
     by, reverse = sort.removeprefix("-"), sort.startswith("-")
     if by == "neuron":
         return np.arange(len(chosen))[:: -1 if reverse else 1]
     readers: dict[str, Callable[[], Floats]] = {
         "norm": lambda: shard.all_norms("ff_value"),
         "coherence": lambda: shard.all_coherences("ff_value", lens),
-        "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger of the two ends
-        # The larger of key and value.
+        "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger similarity of the two ends
+        # the larger change of key and value
         "change": lambda: np.fmax.reduce([vector_changes(shard, kind) for kind in kinds]),
     }
     numbers = readers[by]()[chosen]
@@ -374,7 +378,8 @@ def _add_changes(index: Index, shard: Shard, rows: Sequence[NeuronRow], neurons:
 def _value_columns(
     index: Index, shard: Shard, lens: str, neurons: Array
 ) -> tuple[Iterable[float | None], Iterable[float | None]]:
-    """Return norms and coherences of the values of these neurons."""
+    """Return, for the values (output vectors) of these neurons, their norms and coherences: how similar the first
+    tokens of each list are."""
     if "ff_value" not in index.stored.kinds:
         return repeat(None), repeat(None)
     norms = shard.all_norms("ff_value")[neurons]
@@ -386,7 +391,8 @@ def _value_columns(
 def _similarities(
     index: Index, shard: Shard, lens: str, neurons: Array
 ) -> tuple[Iterable[float | None], Iterable[float | None]]:
-    """Return the similarities of the tops of these neurons' keys with the tops and with the bottoms of their values."""
+    """Return the similarities of the tops of these neurons' key lists with the tops and with the bottoms of their value
+    lists."""
     if not index.stored.similarity:
         return repeat(None), repeat(None)
     similarities = shard.all_similarities("ff", lens)[neurons]

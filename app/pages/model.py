@@ -1,4 +1,5 @@
-"""Show a model: what is worth reading first, and its layers and heads as maps; of a difference, what changed most."""
+"""Show a model: what is worth reading first, and its layers and heads as maps; for a difference of two models, what
+changed most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,16 +65,16 @@ class SubheadCard(TypedDict):
 
 @dataclass(frozen=True)
 class ChangedMost:
-    """The vectors and heads that changed most and can be read; None: not stored."""
+    """The vectors and heads that changed most and that people can read; None if they are not stored."""
 
-    neurons: tuple[NeuronCard, ...] | None  # the clearest by their keys, then the clearest by their values
+    neurons: tuple[NeuronCard, ...] | None  # the most readable by their keys, then the most readable by their values
     subheads: tuple[SubheadCard, ...] | None
     heads: tuple[HeadCard, ...] | None
 
 
 @dataclass(frozen=True)
 class _ChangedVector:
-    """A vector that changed and whose list can be read."""
+    """A vector that changed between two models, and whose list people can read."""
 
     kind: str
     layer: int
@@ -87,7 +88,8 @@ class _ChangedVector:
 def changed_most(
     index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()
 ) -> ChangedMost:
-    """Choose the vectors and heads that changed most and can be read. The given hubs are skipped among first tokens."""
+    """Choose the vectors and heads that changed most between two models and that people can read. The given hubs
+    (tokens in very many lists) are left out of the tokens shown."""
     stored = index.stored
     neurons = [_clearest(index, shards, (kind,), lens, hubs) for kind in NEURON_KINDS if kind in stored.kinds]
     subheads = _clearest(index, shards, [kind for kind in SUBHEAD_KINDS if kind in stored.kinds], lens, hubs)
@@ -101,8 +103,8 @@ def changed_most(
 def _clearest(
     index: Index, shards: Mapping[int, Shard], kinds: Sequence[str], lens: str, hubs: frozenset[int]
 ) -> tuple[_ChangedVector, ...]:
-    """Return the lists with the largest |Δ| times coherence; among several kinds, |Δ| is taken relative to the kind's
-    median."""
+    """Return the vectors with the largest |Δ| times coherence (similarity of the list's tokens). The |Δ| of each kind
+    of vector is divided by its median, so that several kinds can be compared."""
     fresh = FreshWords(readable(index))
     changes = {(kind, layer): vector_changes(shard, kind) for kind in kinds for layer, shard in shards.items()}
     coherences = {
@@ -129,14 +131,15 @@ def _clearest(
 
 
 def _moved(norms: Mapping[int, Floats]) -> dict[int, Floats]:
-    """Return by layer |Δ| of each vector, relative to the median of all that changed."""
+    """Return by layer the |Δ| of each vector divided by the median |Δ| of all vectors that changed."""
     changed = np.concatenate([np.empty(0), *norms.values()])
     usual = np.median(changed[changed > 0]) if changed.any() else 1.0
     return {layer: of_layer / usual for layer, of_layer in norms.items()}
 
 
 def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
-    """Return the heads with the largest |Δ| times readability, of those that can be named."""
+    """Return the heads with the largest |Δ| times readability (from 0 to 1, how well their pairs tell what they do), of
+    those that are readable enough."""
     fresh, lens = FreshWords(readable(index)), head_lens(index)
     readabilities: dict[tuple[int, str], Array] = {}
     numbers: dict[tuple[int, str], Array] = {}
@@ -169,8 +172,8 @@ def _subhead(index: Index, vector: _ChangedVector) -> SubheadCard:
     }  # fmt: skip
 
 
-READABLE_PAIRS = 3  # readable pairs of a cell of the maps
-COHERENCE_STEPS = 10  # steps of the histogram of coherences, from 0 to 1
+READABLE_PAIRS = 3  # how many readable pairs a cell of the maps shows
+COHERENCE_STEPS = 10  # number of steps in the histogram of coherences, from 0 to 1
 
 
 class ModelAt(Address):
@@ -190,12 +193,12 @@ class ModelArguments(LensArguments):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where the lists come from: a link shows the same lists as long as none of these fields changes."""
+    """The origin of the lists. A link shows the same lists as long as none of these fields changes."""
 
     name: str  # the public name of the model; "" if it is not known
     source: str
     revision: str
-    origin: str  # the origin in words
+    origin: str  # the origin of the weights, as text for people
     weights_sha256: str
     build: str
     k: int
@@ -228,7 +231,7 @@ class LayerRow:
     layer: int
     ready: bool
     fault: str | None = None
-    # How many of the layer's values have a coherence in each of ten equal steps from 0 to 1.
+    # How many values of the layer's neurons have a coherence in each of ten equal steps from 0 to 1.
     coherence: tuple[int, ...] = ()
     vo: tuple[HeadCell, ...] = ()  # empty if the layer is not ready, or the index stores no pairs (see provenance)
     qk: tuple[HeadCell, ...] = ()
@@ -240,9 +243,9 @@ class LayerRow:
 class ModelView(ViewOfModel):
     lens: str
     preset: str  # the preset of the pairs in the maps
-    architecture: str  # the model_type of its config.json
+    architecture: str  # the model_type of the model's config.json
     architecture_name: str  # the name of the architecture for people
-    causal: bool  # False: an encoder
+    causal: bool  # False for an encoder
     d_model: int
     d_head: int
     d_mlp: int
@@ -251,22 +254,23 @@ class ModelView(ViewOfModel):
     n_heads: int
     n_kv_heads: int
     provenance: Provenance
-    rows: tuple[LayerRow, ...]  # top layer first
-    neurons: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # most coherent values; of a difference, keys too
-    # Most similar keys and values; the tokens are the value's.
+    rows: tuple[LayerRow, ...]  # the layers, top layer first
+    # the neurons with the most coherent values; for a difference of two models, keys too
+    neurons: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]
+    # The neurons with the most similar keys and values; the tokens are the value's.
     agreeing: Annotated[tuple[NeuronCard, ...] | None, AGREEING]
     heads: Annotated[tuple[HeadCard, ...] | None, NOT_STORED]
     subheads: Annotated[tuple[SubheadCard, ...] | None, OF_DIFFERENCE] = None
     embedding_change: Annotated[EmbeddingChange | None, EMBEDDING_CHANGE] = None
 
     def hottest(self, number: Literal["readability", "coherence", "change"]) -> float:
-        """Return the largest number in the maps, which their darkest cells stand for."""
+        """Return the largest number in the maps, which the cells of the darkest colour stand for."""
         numbers = [cell.get(number) for row in self.rows for cell in (*row.vo, *row.qk)]
         return max((value for value in numbers if value), default=1.0)
 
     @property
     def largest_change(self) -> float:
-        """Return the largest change of the vectors of a kind in a layer."""
+        """Return the largest change, over all layers, of the vectors of one kind in a layer."""
         return max((value for row in self.rows for value in (row.change or {}).values() if value), default=1.0)
 
     def about(self) -> dict[str, Any]:
@@ -300,8 +304,8 @@ class ModelView(ViewOfModel):
 
 
 def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, Any]]) -> list[Table]:
-    """Make tables of what changed most and can be read, how much each kind of a layer and the embedding changed, and,
-    for programs, how much each head changed."""
+    """Make tables of what changed between two models: the vectors and heads that changed most and can be read, the
+    change of each kind of vector in a layer and of the embedding, and in CSV also the change of each head."""
     layer, head = Column("layer", "number"), Column("head", "number")
     words = (
         Column("kind"), CHANGE, Column("number", "ratio", heading="coherence"), Column("end"),
@@ -352,7 +356,8 @@ def model(site: ModelSite, at: ModelAt, ask: ModelArguments) -> ModelView:  # no
 
 
 def read_model(index: Index, lens: str, preset: str = "all", without_hubs: bool = False) -> ModelView:
-    """Make the view, and keep it as long as the index: it looks at all layers, and most visits start here."""
+    """Make the data of the model's page, and keep it as long as the index, because it takes reading all layers and most
+    visits start here."""
     check_lens(index, lens)
     with _views_lock:
         views = _views.setdefault(index, {})
@@ -441,7 +446,8 @@ def _row(index: Index, shard: Shard, lens: str, preset: str, hubs: frozenset[int
 
 
 def _with_changes(shard: Shard, matrix: str, cells: Sequence[HeadCell]) -> tuple[HeadCell, ...]:
-    """Return cells that say how much each head changed, which is known also if pairs are not stored."""
+    """Return the cells of a map of heads with how much each head changed between two models, which is known even if
+    token pairs are not stored."""
     changes = head_changes(shard, matrix).tolist()
     of_heads: Sequence[HeadCell] = cells or [
         {"head": head, "coherence": None, "first": None, "readability": None, "readable": []}
@@ -456,8 +462,8 @@ def _with_changes(shard: Shard, matrix: str, cells: Sequence[HeadCell]) -> tuple
 def _cells(
     index: Index, shard: Shard, matrix: str, lens: str, preset: str, hubs: frozenset[int]
 ) -> tuple[HeadCell, ...]:
-    """Make a cell of each head. Only its first few pairs are read, because there may be a thousand heads; some more are
-    read to skip hubs."""
+    """Make a cell of the map for each head. Only the first few pairs of a head are read, because there may be a
+    thousand heads; some more are read if hubs (tokens in very many lists) are to be left out."""
     words = head_lens(index), HEAD_PRESET
     listed = _first_pairs(index, shard, matrix, lens, preset, READ_TO_SKIP_HUBS if hubs else 2)
     readable = _first_pairs(index, shard, matrix, *words, READABLE_PAIRS)
@@ -476,7 +482,7 @@ def _cells(
 
 
 def _first_pairs(index: Index, shard: Shard, matrix: str, lens: str, preset: str, count: int) -> list[list[TokenPair]]:
-    """Return the first pairs of every head."""
+    """Return the first token pairs of every head."""
     ids, scores, counts = (array.tolist() for array in shard.heads.first_pairs(matrix, lens, preset, count))
     return [
         token_pairs(index.tokens, of_head[:number], their_scores[:number])

@@ -1,7 +1,8 @@
-"""Declare a page: its path, its arguments, its view and the function that makes the view.
+"""Declare a page: its path, its arguments, the type of its data (its view), and the function that makes the view.
 
-A noun's module declares a `Page`. The site makes routes from pages (app/site/routes.py); search, `show`, the notebook
-and /docs use the same pages; nothing lists all of them: `find_pages` looks into this folder."""
+Each module of this folder declares a `Page`. The site makes routes from pages (app/site/routes.py); search, `show`, the
+notebook and /docs use the same pages. No list of pages is written anywhere: `find_pages` looks into this folder.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +26,8 @@ from lexiscope.precompute.shape import PRESETS, Preset
 
 
 class Address(BaseModel):
-    """The values in the path of a page below its model, such as the numbers of a neuron; the pattern names the
-    fields."""
+    """The values in the path of a page after its model, such as the numbers of a layer and a neuron. The pattern of the
+    path names these fields."""
 
     model_config = ConfigDict(frozen=True)
     pattern: ClassVar[str]  # "ff/{layer:number}/{neuron:number}"
@@ -36,7 +37,7 @@ B = TypeVar("B", bound=BaseModel)
 
 
 def checked(asked: type[B], values: Mapping[str, Any]) -> B:
-    """Return the model with these values; BadRequest names a wrong argument."""
+    """Return an object of this pydantic class with these values; BadRequest names a wrong argument."""
     try:
         return asked.model_validate(values)
     except ValidationError as error:
@@ -45,26 +46,27 @@ def checked(asked: type[B], values: Mapping[str, Any]) -> B:
 
 
 class Arguments(BaseModel):
-    """The arguments of a page's address, in the order in which addresses have them."""
+    """The arguments in the query of a page's address, in the order in which addresses have them."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)  # FastAPI hands over the whole query
-    usual: ClassVar[Mapping[str, Any]] = {}  # values that an address leaves out, besides defaults
+    # unknown arguments are ignored, because FastAPI passes the whole query
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    usual: ClassVar[Mapping[str, Any]] = {}  # values that an address leaves out, besides default values
     # Arguments that only a CSV takes, so that the address of its page leaves them out.
     of_csv: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _leave_out_empty(cls, values: Any) -> Any:
-        """Remove empty arguments, which forms send if nothing was chosen, so that defaults apply."""
+        """Remove empty arguments, which forms send if nothing was chosen, so that default values apply."""
         return {name: value for name, value in values.items() if value != ""} if isinstance(values, dict) else values
 
     def query(self) -> dict[str, Any]:
-        """Return the arguments as an address has them."""
+        """Return the arguments as they are written in an address."""
         return self.model_dump(by_alias=True, exclude={*self.of_csv})
 
     @classmethod
     def left_out(cls) -> dict[str, Any]:
-        """Return the value of each argument that an address leaves out."""
+        """Return for each argument the value that is not written in an address."""
         return {
             field.alias or name: cls.usual.get(name, field.default)
             for name, field in cls.model_fields.items()
@@ -73,7 +75,8 @@ class Arguments(BaseModel):
 
 
 class LensArguments(Arguments):
-    """Arguments of a page of stored lists. Before the page's function is called, `with_lens` sets the lens."""
+    """The arguments of a page of stored lists. Before the page's function is called, `with_lens` sets the lens (dot or
+    cosine)."""
 
     lens: Annotated[
         Literal["dot", "cosine"],
@@ -85,7 +88,7 @@ class LensArguments(Arguments):
     usual: ClassVar[Mapping[str, Any]] = {"lens": "dot"}
 
     def with_lens(self, index: Index) -> Self:
-        """Set the lens: if none is asked for, it is the first that the index has."""
+        """Return the arguments with a lens (dot or cosine): the first that the index has, if none is asked for."""
         return self if self.lens else self.model_copy(update={"lens": index.stored.lens})
 
 
@@ -107,13 +110,13 @@ AnyKind: TypeAlias = Literal[VectorKind, "vo", "qk"]
 
 
 def entries_shown(usual: int) -> Any:
-    """Describe the argument `k` of a page that shows so many entries of each list if it is not given."""
+    """Describe the argument `k` of a page, which says how many entries of each list are shown; by default `usual`."""
     return Field(ge=1, description=f"Entries per list, up to what the index stores; {usual} if not given")
 
 
 class Moved(Exception):
-    """What was asked for is at another address of the site. A page's function raises it; `by_chance` says that next
-    time it may be at another one."""
+    """An exception that a page's function raises to redirect to another address of the site. `by_chance` means that the
+    address may be another one next time."""
 
     def __init__(self, address: str, *, by_chance: bool = False) -> None:
         super().__init__(address)
@@ -123,45 +126,47 @@ class Moved(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What a page's function may read besides the address and the arguments."""
+    """The values that a page's function may read besides the address and the arguments."""
 
     library: Library
     hide_hubs: bool = False
-    format: str = "json"  # the format in which the view will leave; "events" if its progress is followed
-    part: str = ""  # the page's part, if the browser asks for that alone
+    format: str = "json"  # the format of the answer; "events" if the progress is sent, too
+    part: str = ""  # the name of the page's part, if the browser asks only for that
     settings: Settings = field(default_factory=Settings.model_construct)
-    serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
-    rows: int | Literal["all"] | None = None  # rows on a page of a list, if not as in the settings
-    prepare: Callable[[str], None] = lambda _: None  # starts the worker of a model that will be asked soon
-    answers: Sequence[Any] = ()  # the worker's answers to what the page's `asks` gave
+    serves: Callable[[str], bool] = lambda _: False  # returns True if a worker can run the model
+    rows: int | Literal["all"] | None = None  # how many rows of a list are on a page, if not as the page says
+    prepare: Callable[[str], None] = lambda _: None  # starts the worker of a model that will soon be asked something
+    answers: Sequence[Any] = ()  # the worker's answers to the requests of the page's function `asks`
     error: ShownError | None = None  # why there is no answer, if the page is made without one (`made_without_answers`)
 
     def window(self, page: int, rows: int) -> tuple[int, int | None]:
-        """Return which page of a list to show, and of how many rows: a CSV is one page with all rows."""
+        """Return which page of a list to show and how many rows it has. A CSV is one page with all rows."""
         return (1, None) if self.format == "csv" or self.rows == "all" else (page, self.rows or rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSite(Site):
-    """What the function of a model's page may read."""
+    """The values that the function of a model's page may read."""
 
     index: Index
 
     def hubs(self, lens: str) -> frozenset[int]:
-        """Return the tokens that the page leaves out of its lists."""
+        """Return the hubs (tokens in very many lists), if the visitor wants them left out of lists; otherwise
+        nothing."""
         return hubs_of(self.index, lens) if self.hide_hubs else frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoModelsSite(Site):
-    """What the function of a page of two models may read; the address names both, and neither needs an index."""
+    """The values that the function of a page of two models may read. The address names both models, and neither needs
+    an index."""
 
     model: str
     other: str
 
 
 A = TypeVar("A", bound=Address)
-Q = TypeVar("Q", bound=Arguments | Ask[Any])  # for a live page, what is asked of its worker
+Q = TypeVar("Q", bound=Arguments | Ask[Any])  # the arguments of a page or, for a live page, the request to its worker
 V = TypeVar("V", bound=View)
 
 
@@ -171,7 +176,7 @@ def _nothing(*_: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Page(Generic[A, Q, V]):
-    """The declaration of a page. Declaring it lets `link` write its addresses."""
+    """The declaration of a page. Once it is made, `link` can write addresses of the page."""
 
     name: str
     title: str  # the title of the page in a list of results: "Neuron {neuron} of layer {layer}"
@@ -179,25 +184,29 @@ class Page(Generic[A, Q, V]):
     arguments: type[Q]
     view: type[V]
     make: Callable[[Any, A, Q], V]  # takes a Site or ModelSite; its docstring is the page's description in /docs
-    # Returns what workers must answer first: asks for the worker of the page's model, or (model, ask) for that of
-    # another. A generator is sent the answer to each ask before it gives the next one.
+    # Returns what workers must answer first: requests for the worker of the page's model, or (model, request) for that
+    # of another model. A generator is sent the answer to each request before it gives the next one.
     asks: Callable[[Any, A, Q], Iterable[Any]] = _nothing
-    version: Callable[[Any], str] = lambda _: ""  # returns what the view depends on, besides the address and the index
+    # returns a text that changes with what the view depends on besides the address and the index
+    version: Callable[[Any], str] = lambda _: ""
     formats: tuple[str, ...] = DATA_FORMATS
-    # Returns the formats, if some arguments have fewer; the site answers NotFound for another format.
+    # Returns the formats of a page that has fewer with some arguments; the site answers NotFound for another format.
     formats_of: Callable[[Any, Q], tuple[str, ...]] | None = None
     template: str = ""  # the name of the template, if it is not the page's name
-    # "suggestions", if the page has them: the browser may ask for this part alone, and `_{part}` shows it.
+    # "suggestions", if the page has them: the browser may ask for this part alone, and the template `_{part}` shows it.
     part: str = ""
-    of: Literal["model", "two models", "site"] = "model"  # the function gets a ModelSite, TwoModelsSite or Site
-    is_live: bool = False  # whether a model without a worker has no such page
-    has_events: bool = False  # whether the page's progress can be followed at `path.events`
-    stages: Mapping[str, str] = field(default_factory=dict)  # texts for visitors by stage of the worker
-    is_slow: bool = False  # whether the page reads so much that it is made in a thread, so that others are served
-    # Whether a worker's error is shown on the page, instead of answering with that error.
+    # which class of Site the function gets: ModelSite, TwoModelsSite or Site
+    of: Literal["model", "two models", "site"] = "model"
+    is_live: bool = False  # True if a model without a worker has no such page
+    has_events: bool = False  # True if the page's progress can be followed at `path.events`
+    # for each stage of the worker's progress, the text for visitors
+    stages: Mapping[str, str] = field(default_factory=dict)
+    # True if the page reads so much that it is made in a thread, so that other requests need not wait
+    is_slow: bool = False
+    # True if a worker's error is shown on the page; otherwise the answer is the error alone.
     made_without_answers: bool = False
     leads_to: str = ""  # where the page may redirect (Moved), for /docs
-    # What a notebook says of the page and how to get it there, with the numbers of its path in braces.
+    # How a notebook describes the page and gets it, with the numbers of its path in braces.
     in_python: str = ""
 
     def __post_init__(self) -> None:
@@ -205,15 +214,15 @@ class Page(Generic[A, Q, V]):
         _PAGES[self.name] = self
 
     def address(self, model: str, at: A, ask: Q) -> str:
-        """Return the page's address. Usual values are left out, so that one view has one address."""
+        """Return the page's address. Default values are left out, so that one view has one address."""
         return link(self.name, model, *dict(at).values(), **ask.query())
 
     def view_of(self, site: Any, at: A, values: Mapping[str, Any]) -> V:
-        """Make the view from arguments by their names; None stands for one that is not given."""
+        """Make the page's view from arguments by name; None stands for an argument that is not given."""
         return self.make(site, at, self.ask_of(site, values))
 
     def ask_of(self, site: Any, values: Mapping[str, Any]) -> Q:
-        """Check arguments by their names, and say the lens; None stands for an argument that is not given."""
+        """Check arguments by name and set the lens (dot or cosine); None stands for an argument that is not given."""
         ask = checked(self.arguments, {name: value for name, value in values.items() if value is not None})
         if isinstance(ask, LensArguments) and isinstance(site, ModelSite):
             ask = ask.with_lens(site.index)
@@ -225,8 +234,8 @@ _PAGES: dict[str, Page[Any, Any, Any]] = {}
 
 @cache
 def find_pages() -> Mapping[str, Page[Any, Any, Any]]:
-    """Return all pages by their names: those of the site first, then the longest patterns. If two patterns fit a path,
-    the first is meant."""
+    """Import all modules of pages and return the pages by name: first those without a model, then those with the
+    longest paths. If a path fits two pages, the first one is taken."""
     package = import_module("lexiscope.app.pages")
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)

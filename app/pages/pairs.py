@@ -1,4 +1,4 @@
-"""Show a head's token pairs: what W_V W_O maps to what, or which query looks for which key."""
+"""Show a head's token pairs: which token W_V W_O maps to which, or which query looks for which key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
 
-MOST_PAIRS_READ_AGAIN = 1000  # pairs that a worker may read in another way
+MOST_PAIRS_READ_AGAIN = 1000  # most pairs that a worker may compute in another way
 
 
 class PairsAt(Address):
@@ -52,14 +52,16 @@ class PairsArguments(LensArguments):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairsReading:
-    """A head's pairs as a worker reads them: with norms folded in, or with tokens after the first MLP."""
+    """A head's token pairs computed in another way than the stored ones: with norms folded in, or with tokens after the
+    first MLP."""
 
-    name: str  # norm or mlp
+    name: str  # how the pairs were computed: norm or mlp
     top: list[TokenPair]
     bottom: list[TokenPair]
-    overlap: float  # Jaccard similarity of this top with the stored one of the same length, preset and lens
+    overlap: float  # Jaccard similarity of this top list and the stored one of the same length, preset and lens
     kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY] = frozenset()  # pairs that are also in the stored list
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
+    # the numbers of hidden hubs at the top and at the bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class PairsView(ViewOfModel):
     preset: str
     top: list[TokenPair]
     bottom: list[TokenPair]
-    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # the list made in another way, if asked for
+    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # the pairs computed in another way, if asked for
     coherence: Coherence
     hidden: Hidden
     norm: Annotated[float | None, OF_DIFFERENCE] = None  # Frobenius norm of the head's matrix
@@ -80,7 +82,8 @@ class PairsView(ViewOfModel):
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
-    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # hidden hubs of top and bottom
+    # the numbers of hidden hubs at the top and at the bottom
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None
 
     @property
     def columns(self) -> tuple[str, str]:
@@ -94,7 +97,8 @@ class PairsView(ViewOfModel):
         return {"model": self.model, **of_head, "lens": self.lens, "preset": self.preset}
 
     def tables(self) -> list[Table]:
-        """Return tables of the stored pairs, then of those of another reading, if there is one."""
+        """Return tables of the stored pairs and, if there are any, of the pairs that a worker has computed in another
+        way."""
         readings: list[tuple[str, PairsView | PairsReading]] = [("", self)]
         if self.reading:
             readings.append((self.reading.name, self.reading))
@@ -113,7 +117,8 @@ class PairsView(ViewOfModel):
 
 
 def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
-    """A head's token pairs: `vo` maps what it reads to what it writes, `qk` what asks to what is asked for."""
+    """A head's token pairs: with `vo`, from what it reads to what it writes; with `qk`, from a query to the key it
+    looks for."""
     index = site.index
     stored = stored_pairs(index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask))
     change = stored.change
@@ -140,7 +145,8 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
 
 
 def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsReadingAsk]:
-    """Return the ask for a worker, if the pairs are to be read in another way; NotFound for a difference."""
+    """Return the request for a worker, if the pairs are to be computed in another way; raise NotFound for the
+    difference of two models."""
     if not ask.reading and site.format == "events":
         raise BadRequest("there is nothing to wait for: give a reading, such as reading=norm")
     if not ask.reading:
@@ -157,7 +163,8 @@ def _length(site: ModelSite, ask: PairsArguments) -> int:
 
 
 def _reading(index: Index, at: PairsAt, ask: PairsArguments, answer: PairsReadingAnswer) -> PairsReading:
-    """Make the head's pairs in another reading, compared with as many stored ones."""
+    """Make a head's pairs from a worker's answer, which computed them in another way, and compare them with as many
+    stored ones."""
     heads, place = index.shard(at.layer).heads, (at.matrix, at.head, ask.lens, ask.preset)
     put_words(answer, index.tokens.texts)
     top, bottom = answer["top"], answer["bottom"]

@@ -1,5 +1,5 @@
-"""Compare the lists that the paper printed of a model with ours: one table of all lists, and one list entry by
-entry."""
+"""Compare the lists that the paper printed of a model with those of an index: in one table of all lists, or one list
+entry by entry."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,12 @@ from lexiscope.precompute.paper import lists
 from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
 from lexiscope.precompute.shape import ENDS, MATRICES
 
-FIRST_PAIRS, FIRST_TOKENS = 50, 100  # entries of our lists among which a printed entry counts as found
+FIRST_PAIRS, FIRST_TOKENS = 50, 100  # how many entries of a list of the index a printed entry is searched in
 COLUMNS = {"key": ("ff_key",), "value": ("ff_value",), "unassigned": ("ff_key", "ff_value")}
-# The kinds as the paper prints them, and their names here.
+# The kinds of vectors as the paper calls them, and as the index does.
 CHANGED_KINDS = {"FF keys": "ff_key", "W_Q": "w_q", "W_K": "w_k", "W_V": "w_v"}
-CHANGED_MOST, CHANGED_TOKENS = 50, 20  # vectors of a difference that are compared, and tokens of each of their ends
+# how many vectors of a difference are compared, and how many tokens at each end of their lists
+CHANGED_MOST, CHANGED_TOKENS = 50, 20
 
 LISTS: Any = Field(description="Whose printed lists these are; null: the paper printed none of this model")
 BY_NAME: Any = Field(description="Whether the model has that name, or is only compared `as` if it were that model")
@@ -64,12 +65,13 @@ class PaperArguments(LensArguments):
     ] = None
 
     def with_lens(self, index: Index) -> Self:
-        """Set the lens, and leave out the model to compare with if its lists are this model's own."""
+        """Return the arguments with a lens (dot or cosine), and without the name of the model whose printed lists are
+        compared, if that is this model."""
         own = self.compared_as == lists.lists_of(index.manifest)
         return super().with_lens(index).model_copy(update={"compared_as": None if own else self.compared_as})
 
     def query(self) -> dict[str, Any]:
-        """Return the arguments as an address has them, the lens last."""
+        """Return the arguments as they are written in an address, the lens last."""
         return {"as": self.compared_as, "list": self.chosen, "lens": self.lens}
 
 
@@ -101,8 +103,8 @@ class PrintedList:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedEntry:
     column: str
-    tokens: list[PrintedToken]  # one token, or the two of a pair
-    doubtful: bool  # whether the printed entry may be misread
+    tokens: list[PrintedToken]  # one token, or the two tokens of a pair
+    doubtful: bool  # True if the printed entry may have been misread
     rank: Annotated[int | None, RANK]
 
 
@@ -127,8 +129,8 @@ class PaperView(ViewOfModel):
         return [Table(title, (constant("what", what), *shown), rows) for what, shown, rows in tables if rows]
 
     def list_table(self) -> Table:
-        """Make the table of printed lists, for the page. For lists of words, it says what chance gives, and how many
-        vectors were compared."""
+        """Make the table of printed lists, for the page. For lists of words, it also has what chance gives, and how
+        many vectors were compared."""
         words = self.printed[0].column == "words"
         by_chance = [
             Column(
@@ -158,7 +160,7 @@ class PaperView(ViewOfModel):
 
 
 class _Listed(NamedTuple):
-    """A printed list of a head or a neuron, and which of our lists to compare it with."""
+    """A printed list of a head or a neuron, and the list of the index to compare it with."""
 
     address: str
     column: str
@@ -174,7 +176,8 @@ class _Listed(NamedTuple):
         return FIRST_PAIRS if self.column in MATRICES else FIRST_TOKENS
 
     def ours(self, index: Index, lens: str) -> list[list[Entry]]:
-        """Return our lists to compare with, only tokens in ASCII, because the paper prints no others."""
+        """Return the lists of the index to compare with, only with tokens in ASCII, because the paper prints no
+        others."""
         what, count = ("head", index.shape.n_heads) if self.column in MATRICES else ("neuron", index.shape.d_mlp)
         if self.number >= count:
             raise NotFound(f"there is no {what} {self.number} in a layer, only 0 to {count - 1}")
@@ -197,10 +200,11 @@ class _Listed(NamedTuple):
 
 
 def paper(site: ModelSite, at: PaperAt, ask: PaperArguments) -> PaperView:  # noqa: ARG001
-    """The lists that the paper printed of a model (GPT-2 medium, and GPT-2 after fine-tuning): of each, how many
-    entries are printed, how many of them are among our first ones, and where our list is.
+    """The lists that the paper printed of a model (GPT-2 medium, and GPT-2 after fine-tuning): for each, how many
+    entries are printed, how many of them are among the first ones of the index, and where the list of the index is.
 
-    With `list`, one printed list entry by entry, with the rank of each entry in ours."""
+    With `list`, one printed list entry by entry, with the rank of each entry in the list of the index.
+    """
     index, lens, chosen = site.index, ask.lens, ask.chosen
     check_lens(index, lens)
     own = lists.lists_of(index.manifest)
@@ -229,7 +233,7 @@ def paper(site: ModelSite, at: PaperAt, ask: PaperArguments) -> PaperView:  # no
 
 
 def _tuned_from_base(library: Library) -> list[str]:
-    """Return the names of differences whose tuned model was fine-tuned from GPT-2."""
+    """Return the names of those differences of two models whose tuned model was fine-tuned from GPT-2."""
     return [card.model for card in library.cards() if card.tuned and lists.published_lists(card.base, "") == lists.BASE]
 
 
@@ -285,7 +289,7 @@ def _compared(index: Index, listed: _Listed, lens: str) -> tuple[PrintedList, li
 
 
 def _or_why_not(index: Index, layer: int | None, read: Callable[[], Any]) -> tuple[str | None, Any]:
-    """Return what `read` reads of the index, or why it has no such list."""
+    """Return None and what `read` returns or, if the index has no such list, a text that says why and None."""
     try:
         return None, read()
     except NotBuilt:
@@ -296,7 +300,8 @@ def _or_why_not(index: Index, layer: int | None, read: Callable[[], Any]) -> tup
 
 def _words_compared(index: Index, lens: str) -> Iterator[PrintedList]:
     """Compare the words of fine-tuned vectors (appendix D). The paper does not print which vectors these are, so the
-    tables of a kind and layer are one set of words, searched in the lists of the vectors that changed most."""
+    printed lists of a kind and layer are one set of words, which are searched in the lists of the vectors that changed
+    most."""
     numbers: dict[str, int] = {}  # a number for each text without its leading space
     of_token = np.array([numbers.setdefault(text.removeprefix(" "), len(numbers)) for text in index.tokens.texts])
     groups: dict[tuple[str, int | None], list[lists.PrintedDifference]] = {}
@@ -322,7 +327,8 @@ def _words_compared(index: Index, lens: str) -> Iterator[PrintedList]:
 
 
 def _changed(index: Index, kind: str, layer: int | None, lens: str) -> tuple[Callable[[int], str], NDArray[Any]]:
-    """Return the first tokens of both ends of vectors, those that changed most first, and how to find their pages."""
+    """Return the first tokens at the top and the bottom of vectors' lists, those that changed most first, and a
+    function that returns the address of a vector's page."""
     model = index.manifest.model
     if layer is None:
         head = index.classifier()

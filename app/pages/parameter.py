@@ -1,9 +1,10 @@
-"""Show neurons, subheads and directions of heads: parameters whose vectors are words.
+"""Show neurons, subheads and singular directions of heads: parameters whose vectors are read as words.
 
 A neuron reads its key (and up, if neurons are gated) and writes its value. A subhead is one channel of a head, its
 column of W_Q, W_K and W_V and its row of W_O. A direction is one singular direction of a head's two matrices: M = Σ_j
 σ_j in_jᵀ out_j, so that VO's direction j reads `in` and writes `out`, σ_j times as long; QK's has a query and a key.
-The two matrices have nothing to do with each other: their directions share a page because they share a number."""
+The directions of the two matrices are unrelated: they share a page only because they share a number.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,8 +41,8 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.asks import ReadingAsk
 from lexiscope.precompute.shape import FACTORS
 
-MOST_TOKENS_READ_AGAIN = 100  # tokens of a list that a worker may read in another way
-NEARLY = 0.01  # directions whose singular values differ by a smaller share are easily mixed
+MOST_TOKENS_READ_AGAIN = 100  # most tokens of a list that a worker may compute in another way
+NEARLY = 0.01  # directions whose singular values differ by less than this share are easily mixed
 
 AGREES: Any = Field(description="The end of the value that is more similar to the key's top; null where neither is")
 
@@ -56,7 +57,7 @@ class ParameterAt(Address):
     layer: Annotated[int, Field(ge=0, description="A layer, from 0", examples=[29])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
-        """Return the kind and row of each stored vector of the parameter, by its name on the page; NotFound or
+        """Return the kind and row of each stored vector of the parameter, by its name on the page; raise NotFound or
         NotStored if there is none."""
         raise NotImplementedError
 
@@ -77,7 +78,8 @@ class OfHeadAt(ParameterAt):
     head: Annotated[int, Field(ge=0, description="A head of the layer, from 0", examples=[2])]
 
     def rows(self, index: Index, kinds: Mapping[str, str], what: str, number: int) -> dict[str, tuple[str, int]]:
-        """Return the kind and row of each vector of a subhead or direction of the head."""
+        """Return the kind of vector and the row of each vector of a subhead (channel) or a singular direction of the
+        head."""
         check_kinds(index, *kinds.values())
         index.shard(self.layer)
         check_number(index, "head", self.head, index.shape.n_heads)
@@ -104,13 +106,13 @@ class DirectionAt(OfHeadAt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterView(ViewOfModel):
-    """What the views of neurons, subheads and directions share: a table of each vector, made from `vectors` and
-    `place`."""
+    """What the pages of neurons, subheads and directions share: a table for each of the `vectors`, and the numbers in
+    `place`, which identify the parameter."""
 
     layer: int
     lens: str
-    reading: Annotated[Reading | None, OMIT_NONE] = None  # the list made in another way, if asked for
-    matches: Annotated[Matches | None, OMIT_NONE] = None  # matches in models that this one is compared with
+    reading: Annotated[Reading | None, OMIT_NONE] = None  # the lists computed in another way, if asked for
+    matches: Annotated[Matches | None, OMIT_NONE] = None  # matching vectors in models that this one is compared with
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
 
@@ -128,11 +130,13 @@ class ParameterView(ViewOfModel):
         return {"model": self.model, **self.place, "lens": self.lens}
 
     def singular(self) -> Mapping[str, tuple[float, float | None]]:
-        """Return the singular value and its share by vector; empty if this is no direction."""
+        """Return, for each vector of a singular direction, its singular value and that value's share of the matrix;
+        return nothing for neurons and subheads."""
         return {}
 
     def tables(self) -> list[Table]:
-        """Return tables of the stored lists, then of those of another reading, if there is one."""
+        """Return tables of the stored lists and, if there are any, of the lists that a worker has computed in another
+        way."""
         what = ", ".join(f"{name} {number}" for name, number in self.place.items())
         readings: list[tuple[str, str, Vector | VectorReading]] = [
             ("", name, vector) for name, vector in self.vectors.items() if vector
@@ -173,7 +177,7 @@ class NeuronView(ParameterView):
     along: Annotated[list[Token], Field(description="Of these, at the top of up")]
     opposed: Annotated[list[Token], Field(description="Of these, at the bottom of up")]
     shuffled: Annotated[Shuffled | None, NOT_STORED]
-    telling: Annotated[bool, PAGE_ONLY] = False  # whether the similarity is large enough to have a meaning
+    telling: Annotated[bool, PAGE_ONLY] = False  # True if the similarity is too large to come from chance
 
     @property
     def vectors(self) -> Mapping[str, Vector | None]:
@@ -234,7 +238,7 @@ class DirectionView(ParameterView):
     direction: int
     vo: Annotated[VoDirection | None, NOT_STORED]
     qk: Annotated[QkDirection | None, NOT_STORED]
-    # The other directions whose singular values are nearly the same, by matrix.
+    # The other directions of each matrix whose singular values are nearly the same.
     near: Annotated[dict[str, list[int]], PAGE_ONLY] = field(default_factory=dict)
 
     @property
@@ -326,8 +330,9 @@ def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView
 def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> DirectionView:
     """A singular direction of a head, as words: what VO reads and writes along it, and what QK matches, query and key.
 
-    W_V W_O is the sum of σ_j in_jᵀ out_j, and W_Q W_Kᵀ of σ_j query_jᵀ key_j. The directions of the two are numbered
-    alike, and have nothing else in common."""
+    W_V W_O is the sum of σ_j in_jᵀ out_j, and W_Q W_Kᵀ of σ_j query_jᵀ key_j. Directions of the two matrices are
+    unrelated: only their number is the same.
+    """
     index = site.index
     lists, _ = _lists(site, at, ask)
     shard = index.shard(at.layer)
@@ -353,7 +358,8 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
 
 
 def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[ReadingAsk]:
-    """Return the asks for a worker, if the vectors are to be read in another way; NotFound for a difference."""
+    """Return the requests for a worker, if the vectors' lists are to be computed in another way; raise NotFound for the
+    difference of two models."""
     if not ask.reading:
         return []
     length = _length(site, ask)
@@ -370,7 +376,8 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
 
 
 def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
-    """Return the lists of each vector by its name, and all stored ids, (V, E, K)."""
+    """Return the lists of each vector by the vector's name, and all stored token ids (vectors, both ends of the list,
+    entries)."""
     length = _length(site, ask)
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
@@ -384,7 +391,7 @@ def _length(site: ModelSite, ask: VectorArguments) -> int:
 
 
 def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str, Any]:
-    """Return the fields that the three views share, except labels and notes."""
+    """Return the fields that the pages of neurons, subheads and directions share, except labels and notes."""
     index, lens, vectors = site.index, ask.lens, at.vectors(site.index)
     reading = None
     if ask.reading and site.answers:
@@ -403,7 +410,7 @@ def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str,
 
 
 def _near(values: list[float], direction: int) -> list[int]:
-    """Return the other directions whose singular values are nearly the same as this one's."""
+    """Return the other directions whose singular values are nearly the same as that of this direction."""
     own = values[direction]
     return [at for at, value in enumerate(values) if at != direction and own and abs(value - own) <= NEARLY * own]
 

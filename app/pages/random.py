@@ -1,4 +1,4 @@
-"""Lead to the page of a random neuron."""
+"""Redirect to the page of a random neuron."""
 
 import random as by_chance
 from typing import Annotated, Literal, NoReturn
@@ -26,7 +26,8 @@ class RandomArguments(Arguments):
 
 
 def random(site: ModelSite, at: RandomAt, ask: RandomArguments) -> NoReturn:  # noqa: ARG001
-    """Goes to the page of a random neuron; if no lens is given, under the one that reads best."""
+    """Redirects to the page of a random neuron, under the lens (dot or cosine) whose lists are the most readable if
+    none is given."""
     index = site.index
     address = link("neuron", index.manifest.model, *_neuron(index), lens=ask.lens or index.best_lens)
     raise Moved(address, by_chance=True)
@@ -43,7 +44,7 @@ def _neuron(index: Index) -> tuple[int, int]:
 
 
 def _changed_neuron(index: Index) -> tuple[int, int] | None:
-    """Choose a neuron that changed, in a random layer; None if none did."""
+    """Choose a neuron that changed between two models, in a random layer; return None if none did."""
     kinds = [kind for kind in index.stored.kinds if kind.startswith("ff_")]
     for layer in by_chance.sample(index.layers, len(index.layers)):
         changed = np.any([index.shard(layer).all_norms(kind) > 0 for kind in kinds], axis=0)

@@ -1,5 +1,5 @@
-"""Show pairs of words and the heads that carry one to the other, from a worker's answer; beside each head's mean rank,
-show what baselines give."""
+"""Show pairs of words and the heads that map the first word of each to the second, from a worker's answer. Baselines
+are shown beside each head's mean rank."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,11 +19,12 @@ from lexiscope.precompute.live.wire.answers import CHANCE, Baseline, HeadRelatio
 from lexiscope.precompute.live.wire.asks import RelationArguments, RelationAsk
 from lexiscope.precompute.live.wire.fields import Matrix
 
-CLEAR = 100  # up to a mean rank of the vocabulary divided by this, a head is said to carry or to suppress a relation
-BETTER = 2  # how many times smaller than a baseline's a mean rank must be to be better
+# a head is said to carry or to suppress a relation if its mean rank is at most the vocabulary's size divided by this
+CLEAR = 100
+BETTER = 2  # a mean rank is called better than a baseline's if it is this many times smaller
 
-# How a head's mean rank compares with its baselines. own: better than both; copies: the first words themselves come as
-# early; any: the second words of other pairs come as early.
+# How a head's mean rank compares with its baselines. own: better than both; copies: the first words themselves have as
+# good a rank; any: the second words of other pairs do.
 Verdict = Literal["own", "copies", "any"]
 VERDICT: Any = Field(
     description="own: the mean rank is at most half of both `shuffled` and `identity`; copies: not of `identity`, the "
@@ -44,13 +45,14 @@ class RelationHead(HeadRelation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationView(ViewOfModel):
     lens: str
-    # Vo: having attended to the source, a head writes the target; qk: at the source, it looks for the target.
+    # vo: when it attends to the first word, a head writes the second; qk: at the first word, it looks for the second.
     matrix: Matrix
     pairs: list[PairUsed]
-    shuffled_with: Baseline | None  # other pairs' targets, or random words where there are none; None without pairs
-    clear_rank: int  # up to this mean rank, a head is said to carry or to suppress the pairs
-    clear_chance: Annotated[float | None, CHANCE]  # None without pairs
-    heads: list[RelationHead]  # best mean rank first
+    # what `shuffled` is made of: other pairs' second words, or random words; None without pairs
+    shuffled_with: Baseline | None
+    clear_rank: int  # a head is said to carry or to suppress the pairs if its mean rank is at most this
+    clear_chance: Annotated[float | None, CHANCE]  # None if there are no pairs
+    heads: list[RelationHead]  # the heads, best mean rank first
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "matrix": self.matrix, "lens": self.lens}
@@ -83,7 +85,7 @@ COLUMNS = (
 
 
 def _of_pair(at: int, pair: PairUsed, name: str) -> Iterable[Column]:
-    """Yield the columns of the rank and the score of one pair's target."""
+    """Yield the columns with the rank and the score of one pair's second word."""
     number = at + 1
     yield constant(f"source_{number}", defused(pair["source"]["word"]))
     yield constant(f"target_{number}", defused(pair["target"]["word"]))
@@ -94,7 +96,8 @@ def _of_pair(at: int, pair: PairUsed, name: str) -> Iterable[Column]:
 
 
 def _first_pieces(pairs: Iterable[PairUsed]) -> str:
-    """Say which targets have several pieces: the rank is not that of the whole word."""
+    """Return a note that names the second words of several pieces: their rank is that of the first piece, not of the
+    whole word."""
     several = [
         (pair["target"], visible(pair["ranked"]["token"])) for pair in pairs if len(pair["target"]["tokens"]) > 1
     ]
@@ -103,12 +106,14 @@ def _first_pieces(pairs: Iterable[PairUsed]) -> str:
 
 
 def relation(site: ModelSite, _: RelationAt, ask: RelationArguments) -> RelationView:
-    """The heads that carry the first word of each pair to the second: computed by the worker, for any words.
+    """The heads that map the first word of each pair to the second: computed by the worker, for any words.
 
-    A head's rank is that of the second word among all tokens, for the first word through W_V W_O (with `matrix=qk`,
-    W_Q W_Kᵀ); the mean over the pairs counts. Heads that suppress it have a small `rank_from_bottom`. `shuffled` is the
-    same with other pairs' second words, `identity` with the first words themselves, `chance` how many heads would reach
-    such a rank if ranks were drawn at random; `verdict` says how the head stands to them."""
+    A head's rank is that of the second word among all tokens, for the first word through W_V W_O (with `matrix=qk`, W_Q
+    W_Kᵀ); the mean over the pairs counts. Heads that suppress the second word have a small `rank_from_bottom`.
+    `shuffled` is the mean rank of other pairs' second words, `identity` that of the first words themselves, `chance`
+    how many heads would reach such a rank if ranks were drawn at random; `verdict` says how the head compares with
+    these baselines.
+    """
     index, shape = site.index, site.index.shape
     answer: RelationAnswer | None = site.answers[0] if site.answers else None
     pairs = put_words(answer["pairs"], index.tokens.texts) if answer else []

@@ -1,4 +1,4 @@
-"""Search for tokens by their text, for the vectors that hold all of its words, for the pairs of heads with one word or
+"""Search for tokens by their text, for vectors whose lists hold all of the words, for heads with pairs of one word or
 two, and for parameters by their names."""
 
 import re
@@ -47,17 +47,17 @@ from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-GROUPS = 20  # groups of tokens like the search
+GROUPS = 20  # most groups of tokens like the search
 FIRST_LABELS = 20
-FIRST_PAIRS = 20  # pairs beside the matches of all kinds
-LONGEST = 200  # characters of a search
+FIRST_PAIRS = 20  # most pairs that are shown beside the vectors of all kinds
+LONGEST = 200  # most characters of a search
 
 FROM, TO = Column("from", "token", heading="reads or query"), Column("to", "token", heading="writes or key")
 
 _WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
 _ID = re.compile(r"#(\d{1,9})", re.ASCII)
 _ARROW = re.compile(r"-?>|→")
-_NO_WORD = re.compile(r"-?>|→|[,;\n]")  # what stands between words in an address of Pairs to heads
+_NO_WORD = re.compile(r"-?>|→|[,;\n]")  # characters between words of the argument of the page Pairs to heads
 
 
 class SearchAt(Address):
@@ -81,13 +81,13 @@ class SearchArguments(LensArguments):
 
 
 class VectorMatch(InHead):
-    """A vector that lists every word of a search."""
+    """A vector whose lists hold every word of a search."""
 
     kind: str
     layer: int
     index: int
     end: str
-    ranks: list[int]  # the best rank of each word; 1 is the best
+    ranks: list[int]  # for each word, the best rank of its tokens; 1 is the first
     tokens: list[Token]  # for each word, the token that has this rank
     first: list[Token]  # the first tokens of the list that holds the words
 
@@ -98,9 +98,9 @@ PairMatch = TypedDict(  # a pair of a head that holds the word of a search, or b
         "matrix": str,
         "layer": int,
         "head": int,
-        "preset": str,  # if several presets hold the pair, the one in which its rank is best
+        "preset": str,  # the preset; if several presets hold the pair, the one in which its rank is best
         "end": str,
-        "rank": int,  # 1 is the best
+        "rank": int,  # the rank in the list; 1 is the first
         "from": Token,
         "to": Token,
         "score": float,
@@ -116,7 +116,7 @@ class SearchMatches:
     pairs: list[PairMatch]
     pairs_total: int
     pages: int
-    missing: tuple[int, ...]  # layers that are not built or damaged
+    missing: tuple[int, ...]  # the layers that are not built or damaged
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,12 @@ class SearchText:
     q: str
     words: tuple[SearchWord, ...]
     has_arrow: bool  # whether an arrow stands between two words, as in `king > queen`
-    relation: str | None  # if there are two words, what to ask Pairs to heads
+    relation: str | None  # if there are two words, the argument for the page Pairs to heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenGroup:
-    """Tokens that differ in case and surrounding space only, or in the ## of a WordPiece vocabulary."""
+    """Tokens that differ only in case and surrounding space, or in the ## of a WordPiece vocabulary."""
 
     surface: str
     match: Literal["exact", "prefix", "substring"]
@@ -147,7 +147,8 @@ class SearchView(ViewOfModel):
     q: str
     lens: str
     kind: str | None
-    jump: str | None  # the path of the parameter that was named; of a pair such as king > queen, that of Pairs to heads
+    # the path of the page that the search names: a parameter's, or for `king > queen` that of Pairs to heads
+    jump: str | None
     relation: Annotated[
         str | None,
         Field(description="Of two words, or king > queen: what to give Pairs to heads as `pairs`"),
@@ -156,11 +157,11 @@ class SearchView(ViewOfModel):
     tokens: list[TokenGroup]  # tokens like the search
     pieces: list[Token]  # how the tokenizer splits a text that is no token itself
     page: int
-    missing: tuple[int, ...]  # layers that are not built or damaged: they may match, too
+    missing: tuple[int, ...]  # the layers that are not built or damaged: they may match, too
     pages: int
     total: int
     matches: list[VectorMatch]
-    # One or two words: the best on page 1; with kind vo or qk: all.
+    # For one or two words: on page 1 the best pairs; all pairs with kind vo or qk.
     pairs: Annotated[list[PairMatch] | None, NOT_STORED]
     pairs_total: Annotated[int | None, NOT_STORED]
     not_stored: Annotated[
@@ -170,22 +171,22 @@ class SearchView(ViewOfModel):
         list[ShownLabel], Field(description="What people said in these words: the first on page 1 of any kind")
     ] = field(default_factory=list)
     labels_total: int = 0
-    # Pages that the text may mean, with titles.
+    # The pages that the text may mean, with their titles.
     named: Annotated[list[tuple[str, str]], PAGE_ONLY] = field(default_factory=list)
-    # Which parameters there are, if the text names one that is not there.
+    # A text that says which parameters exist, if the search names one that does not.
     outside: Annotated[str | None, PAGE_ONLY] = None
-    pasted_model: Annotated[str | None, PAGE_ONLY] = None  # the model whose page's address was pasted
+    pasted_model: Annotated[str | None, PAGE_ONLY] = None  # the model in the pasted address of a page
 
     @property
     def token_groups(self) -> list[TokenGroup]:
-        """Return the groups of tokens that people see: those that every word stands for, then those like the last
+        """Return the groups of tokens that people see: those that the words stand for, then those like the last
         word."""
         meant = [word for word in self.words if word.tokens] if len(self.words) > 1 else []
         surfaces = {word.surface for word in meant}
         return meant + [group for group in self.tokens if group.surface not in surfaces]
 
     def match_table(self) -> Table:
-        """Make the page's table of parameters that list every word."""
+        """Make the page's table of vectors whose lists hold every word."""
         where, found = replace(WHERE, kind="address"), Column("tokens", heading="found, with ranks")
         return Table("", (where, Column("list"), FIRST_TOKENS, found), self.matches)
 
@@ -232,8 +233,9 @@ class SearchView(ViewOfModel):
 def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  # noqa: ARG001
     """Tokens that are like the words, the parameters that list all of them, and the heads that pair one or two.
 
-    An address such as L10N2361, 8.11 or a pasted link is in `jump`; the page for people goes there. A pair such as
-    `king > queen` goes to Pairs to heads."""
+    An address such as L10N2361, 8.11 or a pasted link is returned in `jump`; the page for people redirects there. A
+    pair such as `king > queen` redirects to the page Pairs to heads.
+    """
     index, q, lens, kind = site.index, ask.q, ask.lens, ask.kind
     model = index.manifest.model
     text = _read_search_text(index.tokens, q)
@@ -267,8 +269,8 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
 
 
 def _without_matches(index: Index, text: SearchText, lens: str, kind: str | None) -> SearchView:
-    """Make a search without its matches, for every key that is pressed: it offers tokens like the last word, which is
-    being typed."""
+    """Return the result of a search without matching vectors and pairs. It is made for every key that is pressed, and
+    offers tokens like the last word, which is still being typed."""
     tokens, search = index.tokens, token_search(index.tokens)
     model = index.manifest.model
     named = possible_pages(model, index.shape, text.q, lens)
@@ -309,7 +311,7 @@ def _group(
 
 
 def _pieces(tokens: TokenTable, tokenizer: "Tokenizer | None", texts: Sequence[str]) -> list[Token]:
-    """Split the words that are no tokens, as the tokenizer would in a sentence."""
+    """Split the words that are not tokens into tokens, as the tokenizer would in a sentence."""
     if tokenizer is None or not texts:
         return []
     try:
@@ -320,7 +322,7 @@ def _pieces(tokens: TokenTable, tokenizer: "Tokenizer | None", texts: Sequence[s
 
 
 def _read_search_text(tokens: TokenTable, q: str) -> SearchText:
-    """Read the words of a search; BadRequest if the text cannot be one."""
+    """Return the words of a search; raise BadRequest if the text cannot be a search."""
     if len(q) > LONGEST:
         raise BadRequest(f"a search of {len(q)} characters: it has at most {LONGEST}")
     try:
@@ -332,14 +334,14 @@ def _read_search_text(tokens: TokenTable, q: str) -> SearchText:
 
 
 def _sides(q: str) -> list[str] | None:
-    """Return the words of `king > queen`, also with -> or →; None for other searches, such as <b>."""
+    """Return the two words of `king > queen`, which may also have -> or →; None for other searches, such as <b>."""
     sides = [side.strip() for side in _ARROW.split(q)]
     return sides if len(sides) == 2 and all(sides) and "<" not in q else None
 
 
 def _words(tokens: TokenTable, q: str, sides: list[str] | None) -> tuple[SearchWord, ...]:
-    """Return each word once, those of a pair without their arrow. A text of only white space and commas is one word,
-    because those are tokens, too."""
+    """Return each word of the search once, without the arrow of a pair. A text of only white space and commas is one
+    word, because there are such tokens, too."""
     search = token_search(tokens)
     words: dict[str, SearchWord] = {}
     for match in _WORD.finditer(" ".join(sides or [q])):
@@ -370,8 +372,8 @@ def _find_matches(
     size: int | None,
     hubs: frozenset[int],
 ) -> SearchMatches:
-    """Find the matches of words, each of which stands for any of its tokens: one page of the vectors, or of the pairs
-    if `kind` is a matrix; without a kind, some pairs beside page 1."""
+    """Find the vectors and pairs that match the words, each of which stands for any of its tokens: one page of vectors,
+    or of pairs if `kind` is a matrix; without a kind, page 1 also has some pairs."""
     window, first_pairs = page_slice(page, size), slice(0, FIRST_PAIRS if page == 1 else 0)
     found = look_up_words(
         index, words, lens,

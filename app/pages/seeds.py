@@ -1,5 +1,5 @@
 """Find the vectors that are about seed words. A worker ranks the vectors, or the command `lexiscope seeds` does; the
-tokens that each lists come from the index or, if its layer is not built, from the weights."""
+first tokens of each vector's list come from the index or, if its layer is not built, from the weights."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lexiscope.precompute.live.seed_ranking import Ranked
     from lexiscope.precompute.live.seed_words import Seed
 
-VECTOR_TOKENS = 8  # tokens of each vector
+VECTOR_TOKENS = 8  # how many tokens of each vector are shown
 PULLING_WORDS = 3
 
 
@@ -40,7 +40,7 @@ class SeedsAt(Address):
 
 
 class SeedListing(InHead, SeedResult):
-    """A vector that is about the seed words."""
+    """A vector that is about the seed words, with its first tokens."""
 
     top: Annotated[list[Token] | None, NOT_STORED]
     computed: Annotated[bool, COMPUTED]
@@ -55,10 +55,10 @@ class SeedsView(ViewOfModel):
     nearest: list[ScoredToken]  # nearest tokens without hubs
     nearest_hubs: list[Token]  # tokens that are near to very many others, and therefore left out of `nearest`
     results: list[SeedListing]
-    heads: list[HeadReading]  # empty unless asked for
+    heads: list[HeadReading]  # what heads do with the average of the words; empty unless asked for
 
     def pulling_words(self, scores: Sequence[float]) -> list[tuple[str, float]]:
-        """Return the seed words that lift a vector most, with its score for each."""
+        """Return the seed words that raise a vector's score most, each with the vector's score for the word alone."""
         words = sorted(zip(self.seeds, scores, strict=True), key=lambda word: -word[0]["weight"] * word[1])
         return [(seed["word"], score) for seed, score in words[:PULLING_WORDS]]
 
@@ -66,8 +66,8 @@ class SeedsView(ViewOfModel):
         return {"model": self.model, "words": defused(self.words), "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        """Return the table of vectors and, if heads were asked for, of what each writes and seeks: in CSV token by
-        token."""
+        """Return the table of vectors and, if heads were asked for, of what each head writes and looks for; the latter
+        has a row for each token in CSV."""
         columns = [*COLUMNS, *(column for at, seed in enumerate(self.seeds) for column in _of_seed(at, seed))]
         columns.append(Column("top", "words", heading="tokens", count=VECTOR_TOKENS if self.words else 0))
         results = [{"rank": rank, **result} for rank, result in enumerate(self.results, 1)]
@@ -99,7 +99,7 @@ HEAD_TOKEN_COLUMNS = (
 
 
 def _of_seed(at: int, seed: TermUsed) -> Iterable[Column]:
-    """Yield the column of a word's own score."""
+    """Yield the column of a vector's score for one seed word alone."""
     word, weight = seed["word"], seed["weight"]
     yield constant(f"word_{at + 1}", defused(word))
     yield constant(f"weight_{at + 1}", weight)
@@ -118,9 +118,10 @@ def _head_tokens(heads: Iterable[HeadReading]) -> Iterable[dict[str, Any]]:
 def seeds(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> SeedsView:
     """The vectors that are about a few words, over all layers: computed by the worker, for any words.
 
-    `scores` are those of each word by itself; `nearest` the tokens nearest to the average; with `heads=1`, what every
-    head would write for it (W_V W_O) and look for with it (W_Q W_Kᵀ). With `lens=cosine` only directions count: of the
-    words' embeddings, and of the vectors."""
+    `scores` are those of each word by itself; `nearest` are the tokens nearest to the average of the words; with
+    `heads=1`, what every head would write for the average (W_V W_O) and look for with it (W_Q W_Kᵀ). With `lens=cosine`
+    only directions count: of the words' embeddings, and of the vectors.
+    """
     answer: SeedsAnswer = site.answers[0] if site.answers else NOTHING_ASKED
     put_words(answer, site.index.tokens.texts)
     lists = FirstLists.of(site.index, ask.lens, answer["lists"], site.hubs(ask.lens))
@@ -160,7 +161,7 @@ SEEDS = Page(
 )
 
 
-# The command `lexiscope seeds`
+# The data for the command `lexiscope seeds`.
 
 
 class RankedListing(TypedDict):
@@ -168,13 +169,13 @@ class RankedListing(TypedDict):
     layer: int
     index: int
     score: float
-    top: list[Token] | None  # None where the index does not store its kind
-    computed: bool  # whether its tokens were computed, because the index does not have its layer yet
+    top: list[Token] | None  # None if the index does not store this kind of vectors
+    computed: bool  # True if the tokens were computed from the weights, because the index does not have the layer yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedRankingView(ViewOfModel):
-    """The list that the command `lexiscope seeds` prints; it ranks without a worker."""
+    """The list of vectors that the command `lexiscope seeds` prints, which ranks them without a worker."""
 
     kind: str
     lens: str
@@ -190,7 +191,8 @@ def seed_ranking_view(
     lens: str = "dot",
     computed: Iterable[FirstTokens] = (),
 ) -> SeedRankingView:
-    """Make the view of a ranking. `computed` holds the lists of results in layers that are not built."""
+    """Make the data of the list that the command `lexiscope seeds` prints. `computed` holds the lists of vectors in
+    layers that are not built."""
     lists = FirstLists.of(index, lens, computed)
     return SeedRankingView(
         **of_index(index),

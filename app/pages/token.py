@@ -58,7 +58,8 @@ VERBS: Mapping[Role, str] = {
     "reads": "read", "writes": "write", "avoids": "avoid", "suppresses": "suppress",
     "positive": "turn positive on", "negative": "turn negative on",
 }  # fmt: skip
-FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # on a page of all kinds: listings of each kind and end, pairs of each matrix
+# on a page of all kinds: how many vectors of each kind and end, and how many pairs of each matrix
+FIRST_LISTINGS, FIRST_PAIRS = 10, 20
 
 
 class TokenAt(Address):
@@ -73,12 +74,12 @@ class TokenArguments(LensArguments):
 
 
 class Listing(InHead):
-    """A vector that lists a token."""
+    """A vector whose list holds the token of the page, and the token's rank and score there."""
 
     kind: str
     layer: int
-    index: int  # number of a neuron, or head * d_head + subhead or direction
-    rank: int  # 1 is the best
+    index: int  # the number of a neuron, or head * d_head + the number of a subhead or a direction
+    rank: int  # the token's rank in the list; 1 is the first
     score: float
     first: list[Token]  # the first tokens of the list that holds the token
 
@@ -99,13 +100,13 @@ class RoleList:
     places: list[Listing]
 
     def table(self) -> Table:
-        """Make the page's table of the list."""
+        """Make the page's table of the vectors in this list."""
         return Table("", (Column("rank", tip="rank"), WHERE, FIRST_TOKENS, SCORE), self.places)
 
 
 class PairListing(TypedDict):
-    """A head pair that holds a token; `other` is the token at the other side. A pair of the token with itself is
-    listed once."""
+    """A head's token pair that holds the token of the page; `other` is the token at the other side. A pair of the token
+    with itself is listed once."""
 
     matrix: str
     layer: int
@@ -123,26 +124,28 @@ class TokenView(ViewOfModel):
     lens: str
     preset: str  # the preset of the pairs
     token: Token
-    bytes: str  # hexadecimal, two digits a byte, spaces between
-    kind: str | None  # only this kind, all of it page by page; None: the best of every kind
+    bytes: str  # the token's bytes: hexadecimal, two digits each, with spaces between them
+    kind: str | None  # the one kind that is shown, all of it page by page; None: the best of every kind
     page: int
     pages: int
-    variants: list[Token]  # the token with and without space or ##, in other cases
-    nearest: list[ScoredToken] | None  # by cosine of the centred embeddings, hubs left out; None while not built
+    variants: list[Token]  # the same token with and without space or ##, or in another case
+    # by cosine of the centred embeddings, hubs left out; None while this is not built
+    nearest: list[ScoredToken] | None
     nearest_hubs: Annotated[list[Token], Field(description="Tokens that are near to very many: left out of `nearest`")]
     roles: list[RoleList]
-    pairs: Annotated[list[PairListing] | None, NOT_STORED]  # of VO, then of QK, each with the best rank first
+    # the pairs of VO, then those of QK, each with the best rank first
+    pairs: Annotated[list[PairListing] | None, NOT_STORED]
     pairs_total: Annotated[int | None, NOT_STORED]
     not_stored: Annotated[
         tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may list it, too")
     ]
-    missing: tuple[int, ...]  # layers that are not built or damaged, and may list the token, too
+    missing: tuple[int, ...]  # layers that are not built or damaged; their lists may hold the token, too
     totals: Annotated[dict[str, int], Field(description="Of the pairs, by matrix")]
     hub: Annotated[float | None, Field(description="In how many times more lists than usual, if that is very many")]
 
     @property
     def largest_score(self) -> float:
-        """Return the largest absolute score of all listings."""
+        """Return the largest absolute score that the token has in any of the lists."""
         return max((abs(listing["score"]) for role in self.roles for listing in role.places), default=0.0)
 
     def pair_table(self, matrix: str) -> Table:
@@ -191,7 +194,7 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
     index, token, lens, preset, kind = site.index, at.token, ask.lens, ask.preset, ask.kind
     page, size = site.window(ask.page, site.settings.token_rows)
-    hubs = site.hubs(lens)  # hubs are skipped among first tokens
+    hubs = site.hubs(lens)  # hubs are left out of first tokens
     raw, shape = index.tokens.raw(token), index.shape
     check_lens(index, lens)
     if kind is not None:
@@ -232,7 +235,8 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
 
 
 def _shown_slices(kind: str | None, page: int, size: int | None) -> tuple[slice, slice]:
-    """Return which listings of each kind and end, and which pairs of each matrix, are shown."""
+    """Return which vectors of each kind and each end (top or bottom) of a list, and which pairs of each matrix, are
+    shown."""
     if kind is None and size is not None:
         return slice(0, FIRST_LISTINGS), slice(0, FIRST_PAIRS)
     return page_slice(page, size), page_slice(page, size)
@@ -243,7 +247,8 @@ def role_of(kind: str, end: str) -> Role:
 
 
 def _hub(index: Index, n_layers: int, total: int) -> float | None:
-    """Return how many times more lists hold a token than would by chance; None if it is no hub."""
+    """Return how many times more lists hold a token than would by chance; None if that is not enough to call it a
+    hub."""
     counted = sum(map(index.shape.count, index.stored.counted_kinds))
     usual = n_layers * counted * len(ENDS) * index.manifest.k / index.shape.d_vocab
     return total / usual if total > HUB_FACTOR * usual else None

@@ -1,5 +1,5 @@
-"""Answer with a page: PageAnswer turns its view into the format that was asked for, or into 304 if the visitor has it
-already."""
+"""Answer a request for a page: turn the page's data into the format that was asked for, or answer 304 if the visitor
+already has this version."""
 
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
@@ -29,7 +29,7 @@ VARY = "HX-Request, HX-Request-Type, HX-Target"
 
 
 def header(request: Request, name: bytes) -> str:
-    """Return the first header of this name, which is in lower case; "" if there is none."""
+    """Return the first header of this name, which is given in lower case; "" if there is none."""
     for key, value in request.scope["headers"]:
         if key == name:
             return str(value, "latin-1")
@@ -37,7 +37,7 @@ def header(request: Request, name: bytes) -> str:
 
 
 def is_partial(request: Request) -> bool:
-    """Return True if htmx asks for a part of the page only: the block `content`."""
+    """Return True if htmx asks only for a part of the page, the block `content`."""
     return header(request, b"hx-request-type") == "partial"
 
 
@@ -46,19 +46,20 @@ def wants_suggestions(request: Request) -> bool:
 
 
 def origin_of(request: Request, settings: Settings) -> str:
-    """Return the scheme://host of the site: the setting's, else the one that the visitor asked for; "" if that is no
-    host."""
+    """Return the scheme://host of the site: that of the setting, else the one in the visitor's request; "" if that is
+    no host."""
     host = header(request, b"host")
     return settings.url or (f"{request.scope['scheme']}://{host}" if HOST.fullmatch(host) else "")
 
 
 def has_etag(request: Request, etag: str) -> bool:
-    """Return True if the visitor holds this version already. The header `*` names no version, so it gets the page."""
+    """Return True if the visitor's browser already has this version of the page. The header `*` names no version, so
+    the answer is then False."""
     return etag in header(request, b"if-none-match")
 
 
 class NotModified(Exception):
-    """The visitor has this version of the page already."""
+    """An exception that ends the request with 304, because the visitor already has this version of the page."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         super().__init__()
@@ -66,7 +67,8 @@ class NotModified(Exception):
 
 
 class PageRoute(APIRoute):
-    """Answer a second time if a file of the index was replaced meanwhile: the library then opens it anew."""
+    """Repeat a request that failed because a file of the index was replaced meanwhile: the library then opens it
+    anew."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
@@ -81,7 +83,7 @@ class PageRoute(APIRoute):
 
 
 class PageAnswer:
-    """The answer to one request for a page. First `at` says what is asked for, then `show` gives its view."""
+    """The answer to one request for a page. Call `at` first, with the page's address, then `show` with its data."""
 
     def __init__(self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None) -> None:
         self.request = request
@@ -97,21 +99,22 @@ class PageAnswer:
 
     @property
     def model(self) -> str:
-        """Return the name of the model in the path; "" for a page of the site."""
+        """Return the name of the model in the path; "" for a page about no model."""
         return self.index.manifest.model if self.index else self.request.path_params.get("model", "")
 
     def at(self, address: str, formats: tuple[str, ...] = DATA_FORMATS, also: str = "") -> None:
-        """Name the page by its canonical address. Raise NotModified if the visitor has this version.
+        """Set the canonical address of the page. Raise NotModified if the visitor already has this version.
 
-        `also` is what the view depends on besides the address and the index."""
+        `also` is a text that changes with what the page depends on besides the address and the index.
+        """
         self.address, self._formats = self._with_hubs(address), formats
         self._etag = self._make_etag(also)
         if has_etag(self.request, self._etag):
             raise NotModified(self._headers())
 
     def show(self, template: str, view: View, error: ShownError | None = None) -> Response:
-        """Answer with the view in the format that was asked for. `error` is an error of a part of the page, which the
-        page shows; no browser may keep such a page."""
+        """Return the response with the page's data in the format that was asked for. `error` is an error of a part of
+        the page, which the page shows; browsers may not keep such a page."""
         if self.index and self.index.changed:
             raise IndexFault("a file of the index was replaced while it was read. Ask again: it is opened anew")
         headers = self._headers() | {"link": self._links()}
@@ -140,7 +143,8 @@ class PageAnswer:
         return rendered
 
     def redirect(self, address: str, by_chance: bool = False) -> Response:
-        """Lead to another page, in the format that was asked for. No browser may keep an address found by chance."""
+        """Redirect to another page, in the format that was asked for. Browsers may not keep an address that was chosen
+        at random."""
         headers = {"cache-control": "no-store" if by_chance else "no-cache", "vary": VARY}
         return RedirectResponse(format_address(self._with_hubs(address), self.format), 303, headers)
 
@@ -152,7 +156,7 @@ class PageAnswer:
 
     def _headers(self) -> dict[str, str]:
         headers = {"cache-control": "no-cache", "etag": self._etag, "vary": VARY}
-        if self.index:  # the lists stay the same as long as the build does
+        if self.index:  # the lists stay the same until the next build
             headers["x-lexiscope-build"] = self.index.manifest.build
         return headers
 
@@ -188,32 +192,32 @@ class PageAnswer:
         )
 
     def _make_etag(self, also: str) -> str:
-        """Make a strong ETag, which changes whenever the bytes of the answer may change. This reads no list of the
-        index."""
+        """Make a strong ETag, which changes whenever the bytes of the answer may change. No list of the index is read
+        for it."""
         index_version = self.index.version if self.index else self._state.library.version()
         part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
         compared = self._state.library.comparisons.version()
         labels = self._state.library.labels.version()
         facts = [self._state.version, index_version, compared, labels, self.address, part, also]
         if self.format not in ("json", "csv"):
-            facts.append(self._origin)  # other formats hold links that leave the site
+            facts.append(self._origin)  # other formats than HTML hold links with the origin of the site
         if self.format == "html":
             facts += map(" ".join, best_lenses(self._state.library).items())
         return f'"{hashlib.blake2b(chr(10).join(facts).encode(), digest_size=12).hexdigest()}"'
 
 
 def _comparisons(library: Library, model: str | None) -> dict[str, str]:
-    """Return the models that this one is compared with, and the address of each comparison."""
+    """Return the models that this one is compared with, each with the address of the comparison."""
     cards = [card for card in library.comparisons.cards() if model in (card.a, card.b)]
     return {
         card.b if card.a == model else card.a: link("comparison", card.a, card.b)
-        # If two models are compared both ways, the comparison that starts with this model.
+        # If two models are compared both ways, the comparison that begins with this model is taken.
         for card in sorted(cards, key=lambda card: card.a == model)
     }
 
 
 def _start_of(view: View) -> str | None:
-    """Return the model in which the home page starts."""
+    """Return the name of the model in which the home page suggests to start."""
     return view.start.model if isinstance(view, HomeView) and view.start else None
 
 
@@ -226,7 +230,8 @@ async def page_of_model(request: Request, index: ServedIndex, hubs: Hubs = None)
 
 
 async def page_of_two(request: Request, library: SiteLibrary, model: ComparedModel, hubs: Hubs = None) -> PageAnswer:
-    """Answer a page of two models. The first may have an index here; a comparison does not need one."""
+    """Begin the answer to a request for a page of two models. The first may have an index here; a comparison does not
+    need one."""
     index: Index | None = None
     with suppress(LexiscopeError):
         index = library.index(model)

@@ -1,5 +1,5 @@
-"""Give routes their arguments that belong to no page, what the app holds in app.state, and the index of the model in
-the path; declare the convertors that paths are made of."""
+"""Give routes those arguments that belong to no page, such as objects in app.state and the index of the model in the
+path; declare the convertors that paths are made of."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
@@ -28,7 +28,8 @@ Hubs = Annotated[
 
 
 class _Segment(Convertor[Any]):
-    """Match what may stand between the slashes of a path, by the regular expressions that addresses are read with."""
+    """A convertor of Starlette that matches one segment of a path, by the same regular expressions that read addresses
+    elsewhere."""
 
     def convert(self, value: str) -> Any:
         return value
@@ -42,8 +43,8 @@ for _name, _regex in (SEGMENTS | {"format": "|".join(FIGURE_FORMATS)}).items():
 
 
 def best_lenses(library: Library) -> dict[str, str]:
-    """Return the models that can be read, and the lens that reads best in each; none while the data folder cannot be
-    read."""
+    """Return the models that can be read, each with the lens (dot or cosine) whose lists are the most readable; none
+    while the data folder cannot be read."""
     try:
         return {card.model: card.best_lens for card in library.cards() if card.n_layers}
     except IndexFault:
@@ -51,7 +52,7 @@ def best_lenses(library: Library) -> dict[str, str]:
 
 
 def held(name: str) -> Any:
-    """Make the dependency that gives a route what the app holds under this name in app.state."""
+    """Make the FastAPI dependency that gives a route the object of this name in app.state."""
 
     async def of_state(request: Request) -> Any:
         return getattr(request.app.state, name)
@@ -60,7 +61,7 @@ def held(name: str) -> Any:
 
 
 async def stream_slot(request: Request) -> AsyncIterator[None]:
-    """Hold one of the few slots for streams while an answer is sent."""
+    """Hold one of the limited slots for streamed answers while an answer is sent."""
     with request.app.state.streams.slot():
         yield
 
@@ -71,8 +72,8 @@ async def index_of(model: Model, request: Request) -> Index:
 
 
 async def live_of_model(model: Model, request: Request) -> LiveClient:
-    """Return the client if a worker answers for the model. Otherwise the error comes at once, also on a page that has
-    only a form."""
+    """Return the client of workers if one can run the model. Otherwise raise the error at once, even for a page that
+    has only a form."""
     live: LiveClient = request.app.state.live
     if not live.serves(model):
         raise LiveOff(live.why_off(model))

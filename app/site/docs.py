@@ -1,5 +1,5 @@
-"""Describe the site in OpenAPI: what answers look like, in which formats, and their errors. Find an address to try for
-each endpoint, in a model that is served here, for templates/docs.html."""
+"""Describe the site in OpenAPI: the shape of its answers, their formats and errors. For each endpoint, find an example
+address in a model that is served here, for templates/docs.html."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ErrorDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorView:
-    """What every error of data looks like."""
+    """The shape of every error in JSON."""
 
     error: ErrorDetail
 
@@ -57,14 +57,14 @@ _LIVE_ERRORS = {
 
 
 def data_responses(view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
-    """Describe the answers of a page's data: JSON of the shape of its view, or one of the other formats."""
+    """Describe the responses of a page's data: JSON with the fields of the page's view, or one of the other formats."""
     content = {MEDIA_TYPES[format]: _TEXT for format in formats if format != "json"}
     errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
     return {200: {"model": view, "content": content}, **errors}
 
 
 def page_responses(live: bool = False) -> Responses:
-    """Describe the answers of a page for people; its errors are pages, too, unless Accept asks for data."""
+    """Describe the responses of a page for people. Errors are pages, too, unless the header Accept asks for data."""
     shape = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorView"}}}
     return {
         status: {"description": text, "content": {"text/html": _TEXT, **shape}}
@@ -76,13 +76,13 @@ def _errors(live: bool) -> dict[int, str]:
     return {**_ERRORS, **(_LIVE_ERRORS if live else {})}
 
 
-LIVE = "live pages"  # the tag of pages that ask a worker
-ASKED = ("q", "words", "pairs", "text")  # a page without these arguments is only a form
+LIVE = "live pages"  # the tag of pages that send requests to a worker
+ASKED = ("q", "words", "pairs", "text")  # a page without a value for these arguments is only a form
 
 
 def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the addresses to try by path: of the page, and of its JSON if it has any. Leave out pages that nothing
-    served here has."""
+    """Return example addresses by path: that of the page, and that of its JSON if it has any. Pages that no model here
+    has are left out."""
     index = _first(state.library)
     compared = next((card for card in state.library.comparisons.cards() if not card.fault), None)
     live = index is not None and state.live.serves(index.manifest.model)
@@ -110,7 +110,7 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[s
             if asked["in"] == "path":
                 value = numbers.get(asked["name"], sample)
                 path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, sample))))
-            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # these pages need the argument
+            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # these pages need a value for the argument
                 query[asked["name"]] = ",".join(sample) if isinstance(sample, list) else sample
         page = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
         links[each["path"]] = [page, format_address(page, "json")] if "json" in each["formats"] else [page]
@@ -118,7 +118,7 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[s
 
 
 def _first(library: Library, has_head: bool = False) -> Index | None:
-    """Return the first model that has a layer ready and, if `has_head`, a classification head."""
+    """Return the index of the first model that has a layer ready and, if `has_head`, a classification head."""
     for card in library.cards():
         try:
             index = library.index(card.model)
@@ -130,7 +130,8 @@ def _first(library: Library, has_head: bool = False) -> Index | None:
 
 
 def _numbers(index: Index) -> dict[str, Any]:
-    """Return values for the braces of paths: numbers as ranges, from which the example is taken if it is among them."""
+    """Return possible values for the braces of paths. Numbers are ranges: a page's own example is taken if it is in the
+    range."""
     ranges = {name: range(count) for name, count in counts_in_paths(index.shape).items()}
     return {"model": index.manifest.model, **ranges, "layer": index.layers}
 

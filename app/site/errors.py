@@ -1,5 +1,5 @@
-"""Give every error one shape: {"error": {"status", "title", "detail"}}, or a page that says the same. Refuse an
-argument that an address does not take, and name the nearest that it takes."""
+"""Give every error one shape: {"error": {"status", "title", "detail"}}, or a page with the same content. Refuse an
+argument that an address does not take, and name the most similar one that it takes."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,13 +29,13 @@ from lexiscope.app.urls import FIGURE_FORMATS
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
 
-NEAR = 0.5  # how alike two names must be, from 0 to 1, to suggest one for the other
-MOST_SHOWN = 60  # characters of an unknown name that a message shows
+NEAR = 0.5  # how similar two names must be, from 0 to 1, to suggest one for the other
+MOST_SHOWN = 60  # most characters of an unknown name that a message shows
 
 
 class UnknownArgument(BadRequest):
-    """An address has an argument that it does not take. `instead` names the one that was probably meant; None if none
-    is similar."""
+    """The error of an address with an argument that it does not take. `instead` names the one that was probably meant;
+    None if none is similar."""
 
     def __init__(self, message: str, name: str = "", instead: str | None = None) -> None:
         super().__init__(message)
@@ -43,8 +43,8 @@ class UnknownArgument(BadRequest):
 
 
 async def check_arguments(request: Request) -> None:
-    """Refuse unknown arguments; a dependency of the whole app. The known ones are in the signature of the route and of
-    its dependencies."""
+    """Refuse unknown arguments of any address. The known ones are in the signature of the route and of its
+    dependencies."""
     route = request.scope.get("route")
     if request.query_params and isinstance(route, APIRoute):
         known = [field.alias for field in get_flat_params(route.dependant) if field.alias not in request.path_params]
@@ -70,7 +70,7 @@ def corrected_address(request: Request, error: UnknownArgument) -> str:
 
 
 DATA_ENDINGS = (*(f".{format}" for format in FIGURE_FORMATS), "/-/health", "/-/metrics")
-RETRY_SECONDS = 10  # seconds after which a layer may have been built, or a file of an index repaired
+RETRY_SECONDS = 10  # by then a layer may have been built, or a file of an index repaired
 
 logger = logging.getLogger("lexiscope")
 
@@ -114,8 +114,8 @@ def add_error_pages(app: FastAPI) -> None:
 
 
 def shown_error_of(error: LexiscopeError, request: Request) -> ShownError:
-    """Say what a visitor is told of an error. Errors of an index also go to the log; the others do not, because they
-    may quote what a visitor typed."""
+    """Return what a visitor reads of an error. Errors of an index are also logged; other errors are not, because they
+    may quote what the visitor typed."""
     detail, retry_after = str(error), None
     match error:
         case NotBuilt():
@@ -165,13 +165,13 @@ def _page_request(state: State, request: Request) -> PageRequest:
 
 
 def explain(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Explain in a sentence what pydantic finds wrong with the arguments of an address."""
+    """Return a sentence that explains which arguments of an address pydantic finds wrong, and why."""
     return "; ".join(f"{error['loc'][-1]} = {str(error['input'])[:100]!r}: {error['msg']}" for error in errors)
 
 
 def _allowed(request: Request) -> list[str]:
-    """Return the methods that routes take at this address: a page may also take a form by POST. HEAD is answered as
-    GET."""
+    """Return the HTTP methods that routes accept at this address: a page may also accept a form by POST. HEAD is
+    answered as GET."""
     methods = [method for method in ("GET", "POST") if _routed({**request.scope, "method": method}, request.app.routes)]
     return ["GET", "HEAD", *methods[1:]] if "GET" in methods else methods
 

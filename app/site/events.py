@@ -24,17 +24,17 @@ from lexiscope.precompute.live.wire.protocol import Progress
 
 @dataclass(frozen=True)
 class Run:
-    """Hold a worker's job that is under way. Its first report has arrived; an error before it is answered as a plain
-    error."""
+    """A worker's job that is under way. Its first report has arrived; errors before that report are answered as plain
+    errors, not as events."""
 
-    first: Any  # Progress, or already the worker's answer
-    reports: AsyncIterator[Any]  # further reports; the last is the answer
+    first: Any  # Progress, or the worker's answer if it came at once
+    reports: AsyncIterator[Any]  # the further reports; the last one is the answer
     page: Page[Any, Any, Any]
-    view: Callable[[Any], View]  # makes the view from the worker's answer
+    view: Callable[[Any], View]  # a function that makes the page's data from the worker's answer
 
 
 def events_router() -> APIRouter:
-    """Make the routes `path.events` of the pages that have them."""
+    """Make the routes `path.events` of those pages that have them."""
     router = APIRouter(include_in_schema=False, dependencies=[Depends(stream_slot)])
     for declared in find_pages().values():
         if declared.has_events:

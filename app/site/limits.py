@@ -11,8 +11,8 @@ STREAM_RETRY_SECONDS = 5
 
 
 class StreamLimit:
-    """Limit how many streamed answers run at once, because a slow reader of one holds its memory for as long as it
-    likes."""
+    """Limit how many streamed answers run at once, because a slow reader of an answer holds its memory for any length
+    of time."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -20,7 +20,7 @@ class StreamLimit:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count one stream; answer 503 if as many as are allowed run already."""
+        """Count one streamed answer while the context lasts; answer 503 if the limit is reached."""
         if self._running >= self._limit:
             detail = f"{self._limit} long answers are on their way already (the setting streams): ask again soon"
             raise HTTPException(503, detail, {"retry-after": str(STREAM_RETRY_SECONDS)})
@@ -33,7 +33,7 @@ class StreamLimit:
     def response(
         self, content: Iterable[bytes] | AsyncIterable[bytes], media_type: str, headers: Mapping[str, str]
     ) -> StreamingResponse:
-        """Return a StreamingResponse that has a slot while it is sent."""
+        """Return a StreamingResponse that holds a slot while it is sent."""
         response = _LimitedResponse(content, 200, headers, media_type)
         response.streams = self
         return response

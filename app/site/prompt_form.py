@@ -1,4 +1,5 @@
-"""Handle the form of a prompt: a text that is too long for an address as it is comes by POST, and gets an address."""
+"""Handle the form of a prompt: a text that is too long for an address is sent by POST, and then gets an address with
+the compressed text."""
 
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
@@ -19,7 +20,7 @@ router = APIRouter()
 
 @router.post("/{model:name}/prompt", include_in_schema=False)
 async def post_prompt(request: Request, index: ServedIndex, settings: SiteSettings, hubs: Hubs = None) -> Response:
-    """Gives every text an address, and goes there."""
+    """Turns the text into an address, and redirects there."""
     arguments = await _form_arguments(request)
     address = urls.turned(PROMPT.address(index.manifest.model, PromptAt(), arguments), hubs=hubs)
     if len(address) > settings.url_limit:
@@ -31,8 +32,8 @@ async def post_prompt(request: Request, index: ServedIndex, settings: SiteSettin
 
 
 async def _form_arguments(request: Request) -> PromptQuery:
-    """Read the form. A byte that is no text becomes a replacement character. The position is left out, because it
-    belongs to the text before: a new text is read from its end."""
+    """Read the form. Bytes that are not UTF-8 become replacement characters. The chosen position is left out, because
+    it belongs to the text before: the new text is read from its end."""
     try:
         body = await request.body()
     except ClientDisconnect:

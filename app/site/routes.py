@@ -1,4 +1,5 @@
-"""Make routes from pages: each page of app/pages gets its two addresses, its formats and its 304."""
+"""Make routes from pages: each page of app/pages gets the address for people and that for data, its formats, and its
+answer 304."""
 
 from collections.abc import Coroutine, Generator
 from dataclasses import replace
@@ -22,12 +23,13 @@ ANSWERS = {"model": ModelPage, "two models": TwoModelsPage, "site": SitePage}
 
 
 def page_router() -> APIRouter:
-    """Register two routes for each page: its path for people, and `path.{format}` for the data of the same view."""
+    """Register two routes for each page: its path for people, and `path.{format}` for the same data in other
+    formats."""
     router = APIRouter(route_class=PageRoute)
     for declared in find_pages().values():
         path = "/" if declared.of == "site" else f"/{{model:name}}/{declared.at.pattern}".rstrip("/")
         moved: Responses = {303: {"description": declared.leads_to}} if declared.leads_to else {}
-        # A page that only leads to another one is in no tag of pages.
+        # A page that only redirects to another one is listed under `system`.
         tag = "live pages" if declared.is_live else "pages" if declared.formats else "system"
         common: dict[str, Any] = {"name": declared.name, "response_model": None, "tags": [tag]}
         answer_page = endpoint(declared)
@@ -82,7 +84,7 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
 
 
 def parameters(declared: Page[Any, Any, Any]) -> dict[str, Any]:
-    """Return what FastAPI gives the function of a page, by name."""
+    """Return the annotated parameters, by name, that FastAPI passes to the function of a page."""
     return {
         "answer": ANSWERS[declared.of],
         "live": LiveOfModel if declared.is_live else AnyLive,
@@ -94,8 +96,8 @@ def parameters(declared: Page[Any, Any, Any]) -> dict[str, Any]:
 def begin(
     declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, at: Any, ask: Any, format: str = ""
 ) -> tuple[Site, Any]:
-    """Tell the answer what is asked for. Return the Site that the page's function reads, and the arguments with their
-    lens. Raise NotModified if the visitor has the page."""
+    """Set the address of the answer. Return the Site that the page's function reads, and the arguments with their lens
+    (dot or cosine). Raise NotModified if the visitor already has this version of the page."""
     state = answer.request.app.state
     common: dict[str, Any] = {
         "library": state.library,
@@ -124,11 +126,11 @@ def begin(
 async def with_answers(
     declared: Page[Any, Any, Any], site: Site, live: LiveClient, request: Request, at: Any, ask: Any
 ) -> Site:
-    """Ask the workers, one ask after the other, and return the site with their answers."""
+    """Send the page's requests to the workers, one after the other, and return the site with their answers."""
     answers: list[Any] = []
     try:
         asks: Any = declared.asks(site, at, ask)
-        computes = isinstance(asks, Generator)  # a generator computes between answers, and reads files for it
+        computes = isinstance(asks, Generator)  # a generator computes and reads files between two answers
         asks, answer = asks if computes else (asked for asked in asks), None
         while (asked := await run_in_threadpool(_next, asks, answer) if computes else _next(asks, answer)) is not None:
             model, of_model = asked if isinstance(asked, tuple) else (request.path_params["model"], asked)
@@ -142,7 +144,7 @@ async def with_answers(
 
 
 def _next(asks: Generator[Any, Any, None], answer: Any) -> Any:
-    """Send an answer to the generator and return its next ask; None after the last."""
+    """Send an answer to the generator and return its next request to a worker; None after the last."""
     try:
         return asks.send(answer)
     except StopIteration:
@@ -150,7 +152,7 @@ def _next(asks: Generator[Any, Any, None], answer: Any) -> Any:
 
 
 def make(declared: Page[Any, Any, Any], site: Site, at: Any, ask: Any) -> Coroutine[Any, Any, Any]:
-    """Make the view: in a thread if it reads much, or if it is a CSV, which holds all of a list."""
+    """Make the page's data: in a thread if that reads much, or if the format is CSV, which holds a list as a whole."""
 
     async def here() -> Any:
         return declared.make(site, at, ask)

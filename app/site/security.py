@@ -35,7 +35,7 @@ class SecurityHeaders:
 
 
 class AddressCheck:
-    """Refuse an address that is longer than `limit` bytes or that is no text."""
+    """Refuse an address that is longer than `limit` bytes or that is not valid text."""
 
     def __init__(self, app: ASGIApp, limit: int, error_page: ErrorPage) -> None:
         self.app = app
@@ -88,7 +88,7 @@ class HeadAsGet:
             if ended:
                 return
             if message["type"] == "http.response.body":
-                ended = True  # tells an app that streams a long body to stop, because nobody reads on
+                ended = True  # an app that streams a long body must stop, because nobody reads it
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
 

@@ -1,4 +1,4 @@
-"""Put the explorer together: create_app(settings) returns all of it as an ASGI app."""
+"""Put the site together: create_app(settings) returns all of it as an ASGI app."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -36,18 +36,18 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 def app_without_routes(settings: Settings) -> FastAPI:
-    """Make the app, with what all routes share in app.state; app/site/dependencies.py gives it to them."""
+    """Make the FastAPI app. What all routes share is stored in app.state; app/site/dependencies.py gives it to them."""
     app = FastAPI(
         title="Lexiscope",
         version=program_version(),
         description=DESCRIPTION,
         lifespan=_lifespan,
         dependencies=[Depends(check_arguments)],
-        openapi_url=None,  # our own route checks its arguments
-        docs_url=None,  # /docs is a page of our own, without script
+        openapi_url=None,  # a route of this app serves it, and checks its arguments
+        docs_url=None,  # a page of this app without scripts
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would go to any host that the visitor names
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has our own
+        redirect_slashes=False,  # the redirect would go to any host that the visitor names
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has metrics of this app
     )
     app.state.settings = settings
     app.state.library = Library(settings.data, settings.refresh, is_reserved)
@@ -55,7 +55,7 @@ def app_without_routes(settings: Settings) -> FastAPI:
     app.state.assets = load_assets(folder("static"))
     app.state.renderer = Renderer({name: asset.url for name, asset in app.state.assets.items()})
     app.state.metrics = Metrics()
-    app.state.streams = StreamLimit(settings.streams)  # streams of CSV and events
+    app.state.streams = StreamLimit(settings.streams)  # the limit of streamed CSV and events
     app.state.version = _version(app)
     add_error_pages(app)
     return app
@@ -66,8 +66,8 @@ def with_middleware(app: FastAPI) -> ASGIApp:
 
 
 def wrap_app(app: ASGIApp, settings: Settings, metrics: Metrics, error_page: ErrorPage) -> ASGIApp:
-    """Put the middleware around the finished app, innermost first. FastAPI's add_middleware would not see errors that
-    no handler takes."""
+    """Put the middleware around the finished app, innermost first. FastAPI's add_middleware would not see errors for
+    which there is no handler."""
     app = BodyLimit(app, settings.body_limit, settings.body_seconds)
     app = AddressCheck(app, settings.url_limit, error_page)
     app = CatchErrors(app, error_page)
@@ -86,8 +86,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _version(app: FastAPI) -> str:
-    """Return a text that changes with the program, its templates, its static files and its settings: every ETag holds
-    it."""
+    """Return a text that changes with the program, its templates, its static files and its settings: it is a part of
+    every ETag."""
     facts = [program_version(), fingerprint(folder("templates")), app.state.settings.model_dump_json()]
     facts += [asset.url for asset in app.state.assets.values()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

@@ -36,15 +36,15 @@ class HealthView:
     status: Literal["ok"]
     models: tuple[ModelHealth, ...]
     labels: tuple[str, ...]  # errors in files of labels, for people
-    # Workers by model: ready, loading or down. For a worker elsewhere it is the result of the last ask: ready, down,
-    # timed out, or refused because of its token; unchecked before the first ask.
+    # Workers by model: ready, loading or down. For a worker that this server does not run, it is the result of the last
+    # request: ready, down, timed out, or refused because of its token; unchecked before the first request.
     workers: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
     name: str
-    variable: str  # the name in the environment
+    variable: str  # the name of the setting in the environment
     value: Any
     default: Any
     description: str
@@ -57,7 +57,7 @@ class SettingsView:
 
 @router.get("/-/health", operation_id="health")
 async def health(library: SiteLibrary, live: AnyLive, response: Response) -> HealthView:
-    """Whether the server answers, which layers of which models are ready, and how its workers are."""
+    """The state of the server: which layers of which models are ready, and how its workers are."""
     response.headers["cache-control"] = "no-store"
     models = tuple(
         ModelHealth(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
@@ -68,7 +68,7 @@ async def health(library: SiteLibrary, live: AnyLive, response: Response) -> Hea
 
 @router.get("/-/settings.json", operation_id="settings")
 async def settings_data(settings: SiteSettings, response: Response) -> SettingsView:
-    """Every setting, its value, its meaning."""
+    """Every setting with its value and its meaning."""
     response.headers["cache-control"] = "no-cache"
     return SettingsView(settings=tuple(SettingRow(**row) for row in described(settings)))
 
@@ -80,7 +80,7 @@ async def settings(request: Request, settings: SiteSettings) -> Response:
 
 @router.get("/-/metrics", operation_id="metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Requests, their time, and memory, as Prometheus reads them."""
+    """The numbers of requests, their times, and the memory in use, in the format of Prometheus."""
     return Response(request.app.state.metrics.text(), 200, {"cache-control": "no-store"}, MEDIA_TYPE)
 
 
@@ -96,7 +96,7 @@ async def short_help() -> Response:
 
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request) -> Response:
-    """The OpenAPI document, for people; without script."""
+    """The OpenAPI document as a page for people, without scripts."""
     document = request.app.openapi()
     view = {"document": document, "links": example_links(request.app.state, document)}
     return _page(request, "docs", view, data="/openapi.json")
@@ -128,8 +128,7 @@ async def favicon_svg(request: Request) -> Response:
 
 
 def _page(request: Request, template: str, view: Any, data: str | None = None) -> Response:
-    """Answer with a page that is the same for everybody until the server restarts; `data` is the address of its
-    JSON."""
+    """Answer with a page that stays the same until the server restarts; `data` is the address of its JSON."""
     state, path = request.app.state, request.url.path
     formats, link = {}, f'<{path}>; rel="canonical"'
     if data:
@@ -141,7 +140,7 @@ def _page(request: Request, template: str, view: Any, data: str | None = None) -
 
 
 def _file(request: Request, *names: str, version: str = "") -> Response:
-    """Answer with the first of these files that exists. A file that is asked for with its version never changes."""
+    """Answer with the first of these files that exists. A file whose address contains its version never changes."""
     assets = request.app.state.assets
     asset = next((assets[name] for name in names if name in assets), None)
     if asset is None:

@@ -1,1 +1,2 @@
-"""The live worker: a service around precompute/live that gathers what many ask into batches, within limits."""
+"""The live worker: a service around precompute/live that computes the requests of many visitors together, within
+limits."""

@@ -1,4 +1,4 @@
-"""What a computing thread does: it hands a batch of asks to the engine and returns the answers as JSON."""
+"""The work of a computing thread: give the engine a batch of requests and return the answers as JSON."""
 
 from collections.abc import Callable, Hashable, Sequence
 from math import log
@@ -14,18 +14,18 @@ from lexiscope.precompute.live.wire.fields import Ask, adapter
 if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
-PADDING = 4 / 3  # prompts are of like length if the longest has at most this many times the tokens of the shortest
+PADDING = 4 / 3  # prompts are computed together if the longest has at most this many times the tokens of the shortest
 
 
 def batch_key(ask: Ask[Any], tokens: int) -> Hashable:
-    """Return a key that is equal for asks that can share a computation and would take about as long alone."""
+    """Return a key that is equal for requests that can share a computation and would take about as long alone."""
     match ask:
         case SeedsAsk():
             return "seeds", ask.heads
         case PromptAsk():
             return "prompt", ask.panel, int(log(max(tokens, 1), PADDING))
         case _:
-            return object()  # a key that no other ask has, so that the ask is computed alone
+            return object()  # a key that no other request has, so that the request is computed alone
 
 
 class Computing:
@@ -33,8 +33,8 @@ class Computing:
         self._engine = engine
 
     def __call__(self, batch: Sequence[Job]) -> list[bytes | Exception]:
-        """Return an answer or an error for each job. A batch that fails is computed one by one, so that only jobs that
-        fail have no answer."""
+        """Return an answer or an error for each job. If a batch fails, its jobs are computed one by one, so that only
+        the jobs that fail have no answer."""
         wanted = [job for job in batch if job.wanted]
         try:
             results = dict(zip(wanted, self._answers(wanted), strict=True))

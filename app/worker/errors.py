@@ -1,4 +1,4 @@
-"""What a worker answers when it has no answer: an ErrorAnswer, with the status of the error."""
+"""Answer with errors: a worker without an answer sends an ErrorAnswer, with the HTTP status of the error."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from lexiscope.precompute.live.wire.asks import ASKS
 from lexiscope.precompute.live.wire.errors import LiveFailed, TimedOut, status_of, title_of
 from lexiscope.precompute.live.wire.protocol import ErrorAnswer
 
-MOST_REASONS = 5  # how many reasons are named why an ask is malformed
+MOST_REASONS = 5  # how many reasons are named why a request is malformed
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -34,8 +34,8 @@ async def error_response(_: Request, status: int, detail: str, headers: Mapping[
 
 
 def _status(error: LexiscopeError) -> int:
-    """Return the status that a visitor is told, but 504 where time ran out: so the site can tell this from a worker
-    that is full."""
+    """Return the HTTP status of an error. It is the one that a visitor gets, except 504 if time ran out, so that the
+    site can tell this from a worker that is full."""
     return 504 if isinstance(error, TimedOut) else status_of(error)
 
 
@@ -47,7 +47,7 @@ async def _known(request: Request, error: Exception) -> Response:
 
 
 async def _malformed(request: Request, error: Exception) -> Response:
-    """Say where the ask is wrong, never what stands there: that may be what a visitor typed."""
+    """Answer a malformed request: name the wrong fields, but not their values, which may be what a visitor typed."""
     assert isinstance(error, RequestValidationError)
     reasons = []
     for reason in error.errors()[:MOST_REASONS]:

@@ -12,13 +12,13 @@ from lexiscope.app.worker.jobs import Job, Pace
 from lexiscope.app.worker.turns import Turns
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
 
-CROWDED_SECONDS = 1.0  # for so long after two jobs were here at once, batches wait for more jobs
+CROWDED_SECONDS = 1.0  # batches wait for more jobs for so long after two jobs were last here at once
 ENDING = "the worker is ending: ask again soon"
-RESTART_SECONDS = 5  # seconds after which the next worker may be ready
+RESTART_SECONDS = 5  # after so many seconds the next worker may be ready
 LONGEST_RETRY_SECONDS = 60
-QUIET_SHARE = 0.5  # share of the longest wait: a batch stops waiting if no job comes for so long
+QUIET_SHARE = 0.5  # as a share of the longest wait: a batch stops waiting if no job comes for so long
 
-# Returns one result per job. An error that it raises ends the computing thread.
+# A function that returns one result per job. An error that it raises ends the computing thread.
 Compute = Callable[[Sequence[Job]], Sequence[bytes | Exception]]
 
 
@@ -29,7 +29,7 @@ class Lane:
     def __init__(self, compute: Compute, settings: Settings, pace: Pace, batch_seconds: float) -> None:
         self._compute = compute
         self._queue, self._batch_size = settings.queue, settings.batch_size
-        self._batch_wait = settings.batch_wait_ms / 1000  # seconds
+        self._batch_wait = settings.batch_wait_ms / 1000  # longest time that a batch waits for more jobs, in seconds
         self._pace = pace
         self._batch_seconds = batch_seconds
         self._turns = Turns()
@@ -46,11 +46,11 @@ class Lane:
 
     @property
     def busy_seconds(self) -> float | None:
-        """How long the batch under way has been computed; None if there is none."""
+        """Return how long the current batch has been computing, in seconds; None if there is none."""
         return None if self._busy_since is None else time.monotonic() - self._busy_since
 
     def seconds_ahead(self, visitor: str | None = None) -> float:
-        """Return how long all jobs that wait or are computed will take, by their estimate; or those of one visitor."""
+        """Return the estimated seconds of all jobs that are waiting or being computed, or of those of one visitor."""
         jobs = (*self._turns, *self._running)
         return self._pace.seconds(sum(job.cost for job in jobs if visitor is None or visitor in job.visitors))
 
@@ -67,7 +67,8 @@ class Lane:
         self._news.set()
 
     def drop(self, job: Job) -> None:
-        """Drop a job that nobody waits for: it is not computed, or, if it is computed alone, stops between layers."""
+        """Drop a job that nobody waits for any more. It is not computed or, if it is being computed alone, stops
+        between layers."""
         job.answer.cancel()
         with suppress(ValueError):
             self._turns.remove(job)
@@ -90,19 +91,20 @@ class Lane:
         except asyncio.CancelledError:
             raise
         except BaseException:  # libraries in Rust raise a BaseException when they panic
-            if len(batch) == 1:  # the same job would end the next worker as well
+            if len(batch) == 1:  # the same job would also end the next worker
                 batch[0].settle(LiveFailed("this computation ended the worker, which is a fault of the program"))
             raise
         if not any(
             isinstance(result, Exception) for result in results
-        ):  # the time of a job that was given up says nothing of its cost
+        ):  # the time of a job that was abandoned is no measure of its cost
             self._pace.learn(sum(job.cost for job in batch), time.monotonic() - self._busy_since)
         self._running, self._busy_since = (), None
         for job, result in zip(batch, results, strict=True):
             job.settle(result)
 
     async def _next_batch(self) -> list[Job]:
-        """Return the next job and those that may be computed with it; when the lane is crowded, wait for more."""
+        """Return the next job and those that may be computed with it. If two jobs were here at once a moment ago, wait
+        briefly for more."""
         while True:
             self._news.clear()
             if not self._turns:

@@ -1,4 +1,4 @@
-"""Limits on what one request may ask of a worker, and the check of each: TooLarge names the limit."""
+"""Limit what one request may ask of a worker. Each check raises TooLarge, which names the limit."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -17,10 +17,11 @@ from lexiscope.precompute.live.wire.asks import (
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.fields import Ask
 
-Estimate = Callable[[Ask[Any], int], float]  # takes an ask and the number of its prompt's tokens, returns seconds
+# a function that returns the estimated seconds of a request, given the number of its prompt's tokens
+Estimate = Callable[[Ask[Any], int], float]
 
-ATTENTION_NUMBERS = 4_000_000  # attention weights in one answer: about 40 MB of JSON
-CELL_TOKENS = 200_000  # tokens in the cells of one answer: about 10 MB of JSON
+ATTENTION_NUMBERS = 4_000_000  # most attention weights in one answer: about 40 MB of JSON
+CELL_TOKENS = 200_000  # most tokens in the cells of one answer: about 10 MB of JSON
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Limits:
                 self._check("a run", len(ask.neurons), "neurons")
 
     def check_heads(self, ask: ThroughHeadsAsk, n_heads: int) -> None:
-        """Refuse too many heads times words: each needs two products with the vocabulary."""
+        """Refuse a request for too many heads times words: each takes two products with the vocabulary."""
         words, heads = len(ask.words), len(ask.layers) * (n_heads if ask.head is None else 1)
         if words * heads > (limit := self.settings.heads_limit):
             raise TooLarge(
@@ -49,7 +50,7 @@ class Limits:
             )
 
     def check_text(self, text: str, longest_token: int) -> None:
-        """Refuse, before it is split into tokens, a text that cannot be short enough."""
+        """Refuse a text that surely has too many tokens, before it is split into them."""
         if len(text) > self.settings.prompt_tokens * longest_token:
             raise TooLarge(
                 f"this prompt has {len(text)} characters, too many for {self.settings.prompt_tokens} tokens, which are "
@@ -64,8 +65,8 @@ class Limits:
             raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
 
     def check_cells(self, panel: str, cells: int, k: int) -> None:
-        """Refuse too many tokens in an answer: evolution has k at every position after every step, patterns in every
-        list of every position."""
+        """Refuse an answer with too many tokens: the panel `evolution` has k at every position after every step,
+        `patterns` has k in every list of every position."""
         if cells * k > CELL_TOKENS:
             raise TooLarge(
                 f"{panel} in {cells} cells with {k} tokens each is too much for one answer: up to "
@@ -73,7 +74,8 @@ class Limits:
             )
 
     def check_attention(self, tokens: int, heads: int) -> None:
-        """Refuse too much attention in an answer: each head's grows with the square of the prompt."""
+        """Refuse an answer with too many attention weights: their number grows with the square of the prompt's
+        length."""
         if heads * tokens * (tokens + 1) // 2 > ATTENTION_NUMBERS:
             most = max(n for n in range(tokens) if heads * n * (n + 1) // 2 <= ATTENTION_NUMBERS)
             raise TooLarge(
@@ -82,7 +84,7 @@ class Limits:
             )
 
     def check_seconds(self, ask: Ask[Any], tokens: int, estimate: Estimate) -> None:
-        """Refuse an ask that would take too long by its estimate, and say what would not."""
+        """Refuse a request whose estimated time is too long, and name what would take less."""
         seconds = estimate(ask, tokens)
         if seconds > self.settings.ask_seconds:
             raise TooLarge(
@@ -116,7 +118,7 @@ def _described(ask: Ask[Any], tokens: int) -> str:
 
 
 def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> Iterator[str]:
-    """Yield what a visitor could ask instead."""
+    """Yield texts that name what a visitor could ask for instead, which takes less time."""
     match ask:
         case PromptAsk():
             if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):

@@ -1,4 +1,4 @@
-"""Load the model of a worker: the engine that computes, the model's name, and which weights it has."""
+"""Load the model of a worker: the engine that computes, the model's name, and the name of its weights."""
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
@@ -23,13 +23,13 @@ class LoadedModel:
 
 
 def load_model(asked: str, data: Path, device: str, threads: int | None) -> LoadedModel:
-    """Load a model; `asked` is whatever `lexiscope worker --model` takes."""
+    """Load a model; `asked` is whatever `lexiscope worker --model` accepts."""
     from lexiscope.app.weights import find_weights
     from lexiscope.precompute.live.engine import Engine
     from lexiscope.precompute.weights.difference import Difference
 
     found = find_weights(asked, data)
-    # The checkpoint of a difference is that of the tuned model, under the name of the difference.
+    # For a difference of two models, the checkpoint is that of the tuned model, under the name of the difference.
     checkpoint, base = (found.checkpoint, found.base.checkpoint) if isinstance(found, Difference) else (found, None)
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(_checked_weights, checkpoint, base, data)
@@ -38,7 +38,7 @@ def load_model(asked: str, data: Path, device: str, threads: int | None) -> Load
 
 
 def _checked_weights(checkpoint: "Checkpoint", base: "Checkpoint | None", data: Path) -> str:
-    """Return the name of the weights; BadWeights if the index of this name, if there is one, was made from others."""
+    """Return the name of the weights; raise BadWeights if there is an index of this model that was made from others."""
     weights = weights_name(checkpoint.weights_hash(), base.weights_hash() if base else None)
     with contextlib.suppress(IndexFault):
         manifest = Manifest.load(data / checkpoint.name)

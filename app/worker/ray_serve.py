@@ -1,9 +1,10 @@
 """The worker as an application of Ray Serve: replicas of one model, which Serve starts, scales and replaces.
 
 Each replica is the service of a plain worker (service.py) with a model of its own. Serve spreads requests over replicas
-by how many each has under way. Serve makes no batches; the lanes of a replica do (lane.py). A batch of Serve's, of
-whatever comes within some milliseconds, would put together what should not be: prompts of unlike panels or length, a
-dear ask before many cheap ones, all asks of one visitor, and asks of visitors who have left.
+by how many each has under way. Serve makes no batches; the replica's own queues (lane.py) do. Serve would batch
+whatever arrives within some milliseconds, and so put together what should not be: prompts of different panels or
+lengths, a costly request before many cheap ones, all requests of one visitor, and requests of visitors who have
+left.
 """
 
 import os
@@ -21,9 +22,9 @@ from lexiscope.app.worker.service import worker_service
 from lexiscope.app.worker.worker import Worker
 from lexiscope.precompute.live.wire.errors import LiveDown
 
-LAST_ANSWERS_SECONDS = 1.0  # time for the last answers of a replica that can compute no more
-HEALTH_CHECK_SECONDS = 1.0  # seconds between checks, by which Serve notices that a replica was killed
-STARTS = 3  # failed starts after which a model is given up
+LAST_ANSWERS_SECONDS = 1.0  # how long a replica that can compute no more stays to send its last answers
+HEALTH_CHECK_SECONDS = 1.0  # seconds between two checks by which Serve notices that a replica was killed
+STARTS = 3  # a model is given up after so many failed starts
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -33,17 +34,17 @@ class WorkerArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str  # what `lexiscope worker --model` takes; every node must find it
-    data: Path | None = None  # None: as LEXISCOPE_DATA says on the node of a replica, else ./data
-    device: str | None = None  # None: as LEXISCOPE_DEVICE says there, else auto
+    data: Path | None = None  # None: LEXISCOPE_DATA on the node of a replica, else ./data
+    device: str | None = None  # None: LEXISCOPE_DEVICE on the node of a replica, else auto
     threads: Annotated[int, Field(ge=1)] | None = None  # threads on the CPU; None: as many as a replica has CPUs
     min_replicas: Annotated[int, Field(ge=1)] = 1
     max_replicas: Annotated[int, Field(ge=1)] = 1
-    target_requests: Positive = 4.0  # requests under way in each replica; if there are more, Serve adds replicas
+    target_requests: Positive = 4.0  # requests under way in each replica: with more, Serve adds replicas
     cpus_per_replica: Annotated[float, Field(ge=0)] = 1.0
     gpus_per_replica: Annotated[float, Field(ge=0)] = 0.0
     scale_up_seconds: Annotated[float, Field(ge=0)] = 10.0
     scale_down_seconds: Annotated[float, Field(ge=0)] = 300.0
-    look_back_seconds: Positive = 30.0  # time over which the number of requests under way is averaged
+    look_back_seconds: Positive = 30.0  # the number of requests under way is averaged over this time
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -54,7 +55,8 @@ class WorkerArguments(BaseModel):
 
 @serve.ingress()  # the app is what __serve_build_asgi_app__ returns, in the replica
 class Replica:
-    """`settings`: None for those of the environment of its node."""
+    """A replica: one process of Ray Serve with the model in memory. If `settings` is None, they are read from the
+    environment of its node."""
 
     def __init__(self, arguments: WorkerArguments, settings: Settings | None) -> None:
         self._settings = settings or load(data=arguments.data, device=arguments.device)
@@ -69,24 +71,24 @@ class Replica:
         return worker_service(self._worker, self._settings)
 
     async def check_health(self) -> None:
-        """Raise an error if Serve should put another replica in this one's place."""
+        """Raise an error if Ray Serve should replace this replica by another."""
         if self._worker.health().is_stuck(self._settings.request_seconds, self._settings.worker_silence):
             raise LiveDown("a computation takes longer than anybody waits for it")
 
 
 def application(arguments: WorkerArguments) -> Any:
-    """Return the application that a Serve config file names in `import_path`."""
+    """Return the application; a Serve config file names this function in `import_path`."""
     return bound_application(arguments, None)
 
 
 def bound_application(arguments: WorkerArguments, settings: Settings | None, replica: type = Replica) -> Any:
-    """Return the application; its replicas have these settings on every node, the token included."""
+    """Return the application with these settings, including the token, for its replicas on every node."""
     options = deployment_options(arguments, settings or load())
     return serve.deployment(replica).options(**options).bind(arguments, settings)
 
 
 def deployment_options(arguments: WorkerArguments, settings: Settings) -> dict[str, Any]:
-    # The queue of a replica refuses with its own message, so Serve lets through whatever a plain worker would.
+    # A replica's queue refuses requests with its own message, so Serve lets as many through as a plain worker accepts.
     admitted = max(settings.connections, 2 * (settings.queue + settings.batch_size))
     return {
         "name": "Worker",
@@ -110,7 +112,8 @@ def deployment_options(arguments: WorkerArguments, settings: Settings) -> dict[s
 
 
 def _end_soon() -> None:
-    """End this process, so that Serve starts another at once: otherwise Serve checks three times before it does."""
+    """End this process soon, so that Ray Serve starts another at once: otherwise Serve would check three times before
+    it does."""
     ending = threading.Timer(LAST_ANSWERS_SECONDS, os._exit, [1])
     ending.daemon = True
     ending.start()

@@ -1,4 +1,4 @@
-"""The worker over HTTP: POST an ask to its path, or to its path and /events; GET /health and /metrics.
+"""The worker as an HTTP service: POST a request to its path, or to its path and /events; GET /health and /metrics.
 worker.py, lane.py and computing.py wait and compute; commands/worker.py starts the service."""
 
 import asyncio
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
 NO_STORE = {"cache-control": "no-store"}
-PAUSE_SECONDS = 0.05  # least time between two reports
-HEARTBEAT_SECONDS = 5.0  # after so long without news the last report is sent again: sending shows who has left
-OPEN = "/health"  # for load balancers, without the token: the model, the device, and how busy the worker is
+PAUSE_SECONDS = 0.05  # shortest time between two reports
+# after so long without news the last report is sent again, because sending shows which visitors have left
+HEARTBEAT_SECONDS = 5.0
+OPEN = "/health"  # open to load balancers, without the token: the model, the device, and how busy the worker is
 REFUSAL = (
     "this worker answers only those who send its token, as `Authorization: Bearer TOKEN`: give the server the same "
     "LEXISCOPE_WORKER_TOKEN that the worker has"
@@ -76,8 +77,8 @@ def worker_service(worker: Worker, settings: Settings) -> ASGIApp:
 
 
 class TokenCheck:
-    """Answer 401 to requests without the token that a worker shares with its server, before their bodies are read; if
-    there is no token, let all pass."""
+    """Answer 401 to requests without the token that a worker shares with its server, before their bodies are read. If
+    no token is set, let all requests pass."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self.app = app
@@ -92,14 +93,14 @@ class TokenCheck:
 
 
 def knows_token(request: Request, token: str) -> bool:
-    """Return True if the request carries the token, or none is needed. How long this takes does not tell how much of a
-    wrong token is right."""
+    """Return True if the request carries the token, or none is needed. The comparison takes the same time however much
+    of a wrong token is right."""
     sent = request.headers.get("authorization", "")
     return not token or compare_digest(sent.encode(), (BEARER + token).encode())
 
 
 def _path(scope: Scope) -> str:
-    """Return the path within this worker, which Ray Serve puts below a path of its own."""
+    """Return the path within this worker; Ray Serve puts it after a path of its own."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
 
@@ -114,7 +115,7 @@ TheWorker = Annotated[Worker, Depends(the_worker)]
 
 
 async def check_weights(worker: TheWorker, weights: Annotated[str | None, Header(alias=WEIGHTS_HEADER)] = None) -> None:
-    """Refuse an ask that names other weights than the worker has; an ask need not name any."""
+    """Refuse a request that names other weights than the worker has; a request need not name any."""
     if weights not in (None, worker.weights_sha256):
         own = worker.weights_sha256[:12]
         raise HTTPException(OTHER_WEIGHTS, f"the worker has {worker.model} with the weights {own}, not {weights[:12]}")
@@ -123,7 +124,7 @@ async def check_weights(worker: TheWorker, weights: Annotated[str | None, Header
 async def visitor_of(
     request: Request, visitor: Annotated[str | None, Header(alias=VISITOR_HEADER, max_length=100)] = None
 ) -> str:
-    """Return the name that the server gives the visitor, or else the address at the other end of the connection."""
+    """Return the visitor's name from the server's header, or else the address at the other end of the connection."""
     return visitor or (request.client.host if request.client else "")
 
 
@@ -139,7 +140,7 @@ class ProgressReports:
         self._latest = Progress(stage="waiting", share=0.0)
 
     def __call__(self, stage: str, share: float) -> None:
-        """Take a report from the computing thread."""
+        """Store a report from the computing thread as the latest one."""
         self._latest = Progress(stage=stage, share=min(max(share, 0.0), 1.0))
         self._loop.call_soon_threadsafe(self._news.set)
 
@@ -162,7 +163,7 @@ asks = APIRouter(dependencies=[Depends(check_weights)])
 
 
 async def read_ask(request: Request) -> Ask[Any]:
-    """Parse the body as the ask that the path takes."""
+    """Parse the body as the kind of request that the path names."""
     kind = KINDS[request.scope["route"].path.removesuffix(EVENTS)]
     try:
         return kind.model_validate_json(await request.body())
@@ -180,7 +181,7 @@ async def respond(ask: TheAsk, worker: TheWorker, visitor: Visitor, request: Req
 
 
 async def queue(ask: TheAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterator[Waiter]:
-    """Queue the ask before the events begin, so that an error of the ask itself is a plain answer."""
+    """Queue the request before the events begin, so that an error of the request itself is a plain answer."""
     async with worker.queued(ask, visitor, ProgressReports()) as waiter:
         yield waiter
 

@@ -1,10 +1,10 @@
-"""Whose turn it is: visitors get equal shares of the computing, cheap jobs come before dear ones, and no job waits
-for ever.
+"""Choose which job is computed next: visitors get equal shares of the computing time, cheap jobs come before costly
+ones, and no job waits forever.
 
 This is self-clocked fair queueing. Time is counted in cost. The clock shows when the job that was started last would be
 finished if all visitors had equal shares. A visitor's job would be finished its cost after the later of two times: when
 it came, and when the visitor's job before it was finished. The job that would be finished first is next. Each start
-moves the clock on, so jobs that come later stand ever further behind those that wait.
+moves the clock on, so jobs that come later are ever further behind those that wait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,8 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: list[Job] = []
         self._clock = 0.0
-        self._finished: dict[str, float] = {}  # by visitor: when the job that was started last is finished
+        # for each visitor, the time at which the job that was started last is finished
+        self._finished: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -29,11 +30,11 @@ class Turns:
         self._waiting.append(job)
 
     def remove(self, job: Job) -> None:
-        """Take a job out; ValueError if it does not wait."""
+        """Remove a waiting job; raise ValueError if it is not waiting."""
         self._waiting.remove(job)
 
     def in_turn(self) -> Iterator[Job]:
-        """Yield the next job, and then, each in its turn, those that can be computed with it."""
+        """Yield the next job, and then, in their order, those that can be computed with it."""
         left, finished = list(self._waiting), dict(self._finished)
         while left:
             job, _ = _next(left, finished)
@@ -41,7 +42,7 @@ class Turns:
             left = [other for other in left if other is not job and other.key == job.key]
 
     def start(self, batch: Sequence[Job]) -> None:
-        """Take out the jobs of a batch, and count what each costs for the visitor whose turn it was."""
+        """Remove the jobs of a batch from the queue, and charge the cost of each to the visitor whose turn it was."""
         for number, job in enumerate(batch):
             _, finish = _next([job], self._finished)
             if number == 0:
@@ -54,7 +55,7 @@ class Turns:
 
 
 def _next(jobs: Sequence[Job], finished: dict[str, float]) -> tuple[Job, float]:
-    """Return the next of some jobs and when it is finished, and note that time in `finished`."""
+    """Return the next of some jobs and the time at which it would be finished, and note that time in `finished`."""
     first: dict[str, Job] = {}  # the first job of each visitor
     for job in jobs:
         for visitor in job.visitors:

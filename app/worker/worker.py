@@ -1,7 +1,9 @@
-"""A model that answers asks: it checks limits, queues asks, waits for the computing threads, and says how it is.
+"""A model that answers requests: check their limits, queue them, wait for the computing threads, and report the
+worker's health.
 
 There are two lanes, each with a thread: one for runs of the model and whatever else takes long, one for quick answers,
-so that a seed search never waits for a run. Equal asks share a job, also those of different visitors."""
+so that a seed search never waits for a run. Equal requests share a job, even those of different visitors.
+"""
 
 import asyncio
 import time
@@ -26,7 +28,7 @@ from lexiscope.precompute.live.wire.protocol import Health
 if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
-LONG_PROMPT = 2000  # characters from which on the tokens of a prompt are counted in a thread
+LONG_PROMPT = 2000  # a prompt of at least so many characters is split into tokens in a thread
 RUN_BATCH_SECONDS = 2.0  # longest time that a batch of runs may take
 QUICK_SECONDS = 0.5  # longest time that a quick answer, or a batch of them, may take
 
@@ -42,10 +44,11 @@ class Waiter:
 
 
 class Worker:
-    """Answer asks about one model. Everything but the computing happens in the event loop in which the worker is
+    """Answer requests to one model. Everything but the computing happens in the event loop in which the worker is
     `running`.
 
-    `on_error` is called when a computing thread has ended, and with it the worker."""
+    `on_error` is called when a computing thread has ended, and with it the worker.
+    """
 
     def __init__(
         self, engine: "Engine", model: str, weights_sha256: str, settings: Settings, on_error: Callable[[], None]
@@ -56,7 +59,7 @@ class Worker:
         self._settings = settings
         self._limits = Limits(settings)
         self._on_error = on_error
-        self._error: BaseException | None = None  # what ended a computing thread
+        self._error: BaseException | None = None  # the error that ended a computing thread
         self._lanes: tuple[Lane, ...] = ()  # the lane of runs, and the lane of quick answers
         self._tasks: list[asyncio.Task[None]] = []
         self._run_pace, self._quick_pace = Pace(engine.speed), Pace(engine.speed)
@@ -82,7 +85,7 @@ class Worker:
 
     @asynccontextmanager
     async def queued(self, ask: Ask[Any], visitor: str, report: Report | None = None) -> AsyncIterator[Waiter]:
-        """Queue the ask for as long as the caller waits for its answer."""
+        """Queue the request for as long as the caller waits for its answer."""
         if self._error:
             raise LiveDown(ENDING, RESTART_SECONDS)
         with self._counted(visitor):
@@ -96,10 +99,11 @@ class Worker:
                 self._leave(waiter)
 
     async def answer(self, waiter: Waiter) -> bytes:
-        """Return the JSON that a computing thread makes; TimedOut if that takes too long."""
+        """Return the JSON that a computing thread makes; raise TimedOut if that takes too long."""
         try:
             async with asyncio.timeout(self.seconds_left(waiter)):
-                return await asyncio.shield(waiter.job.answer)  # shielded, because others may wait for the same job
+                # shielded, because other visitors may wait for the same job
+                return await asyncio.shield(waiter.job.answer)
         except TimeoutError:
             limit = self._settings.request_seconds
             raise TimedOut(f"this took longer than {limit:g} seconds (the setting request_seconds)", 10) from None
@@ -108,7 +112,8 @@ class Worker:
         return max(0.0, waiter.arrived + self._settings.request_seconds - time.monotonic())
 
     def health(self, may_ask: bool = True) -> Health:
-        """Return how the worker is; LiveDown if it can compute no more. `may_ask`: the request had the token."""
+        """Return the health of the worker; raise LiveDown if it can compute no more. `may_ask` says whether the request
+        had the token."""
         if self._error:
             raise LiveDown(f"the computing thread has ended ({type(self._error).__name__}): the worker ends as well")
         busy = [lane.busy_seconds for lane in self._lanes if lane.busy_seconds is not None]
@@ -124,7 +129,7 @@ class Worker:
 
     @contextmanager
     def _counted(self, visitor: str) -> Iterator[None]:
-        """Count one more ask of the visitor for as long as the context lasts; LiveFull if there are too many."""
+        """Count one more request of the visitor while the context lasts; raise LiveFull if there are too many."""
         if self._asking[visitor] >= self._settings.visitor_queue:
             raise LiveFull(
                 f"{self._asking[visitor]} of your requests wait or are computed already (the setting visitor_queue): "
@@ -140,7 +145,8 @@ class Worker:
                 del self._asking[visitor]
 
     def _job(self, ask: Ask[Any], tokens: int, visitor: str) -> Job:
-        """Return the job of an equal ask, if one is under way, or put a new job into the queue of its lane."""
+        """Return the job of an equal request, if one is under way; otherwise put a new job into the queue of its
+        lane."""
         job = self._under_way.get(ask)
         if job and job.wanted:
             job.visitors.append(visitor)
@@ -177,7 +183,7 @@ class Worker:
         self._on_error()
 
     async def _checked_tokens(self, ask: Ask[Any]) -> int:
-        """Check the ask, and return how many tokens its text has, or how many states it gives, or 0. NotFound or
+        """Check the request, and return how many tokens its text has, or how many states it gives, or 0. NotFound or
         TooLarge is raised before anything is computed."""
         self._engine.check(ask)
         self._limits.check_lists(ask)

@@ -1,1 +1,1 @@
-"""Compare two models in one space: the page, and a module for each of its parts."""
+"""The page that compares two models in one space, and a module for each of its parts."""

@@ -1,4 +1,5 @@
-"""Tell how alike the layers of two models are, which is assigned to which, and how well that follows their order."""
+"""Show how similar the layers of two models are, which layer is assigned to which, and how well the assignment follows
+the order of the layers."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +18,9 @@ LayerPair = tuple[int, int]  # a layer of A, and the layer of B that it is assig
 
 
 class Verdict(TypedDict):
-    layers: int  # how many layers are assigned: all layers of the shorter model
-    in_order: int  # the most assigned layers that follow each other in both models
-    in_place: int  # layers that are assigned to the layer at the same relative depth
+    layers: int  # how many layers are assigned, which is the number of layers of the shorter model
+    in_order: int  # the largest number of assigned layers that follow each other in both models
+    in_place: int  # the number of layers that are assigned to the layer at the same relative depth
 
 
 class KindView(TypedDict):
@@ -48,7 +49,7 @@ class KindView(TypedDict):
 def kind_view(comparison: Comparison, kind: str) -> KindView:
     n_layers = comparison.a.n_layers, comparison.b.n_layers
     count_a, count_b = comparison.a.kinds[kind], comparison.b.kinds[kind]
-    # (L_A * count_a,) of the best matches.
+    # (L_A * count_a,) the correlations of the best matches.
     layers, indexes, _ = (part[:, 0] for part in comparison.all_matches("a", kind))
     pairs = np.repeat(np.arange(n_layers[0]), count_a) * n_layers[1] + layers
     best = np.bincount(pairs, minlength=n_layers[0] * n_layers[1]).reshape(n_layers) / count_a
@@ -76,7 +77,7 @@ def verdict(assignment: Sequence[LayerPair], n_layers_a: int, n_layers_b: int) -
 
 
 def in_order(assignment: Sequence[LayerPair]) -> int:
-    """Return the length of the longest sequence of pairs that rises on both sides."""
+    """Return the length of the longest sequence of layer pairs that rises on both sides."""
     ends: list[int] = []  # by length: the lowest layer of B in which a rising sequence of that length can end
     for _, layer in sorted(assignment):
         at = bisect_left(ends, layer)
@@ -85,13 +86,15 @@ def in_order(assignment: Sequence[LayerPair]) -> int:
 
 
 def in_order_by_chance(layers: int) -> float:
-    """Return about how many of so many layers are in order if they are assigned at random: the mean length of a longest
-    increasing subsequence, by Baik, Deift and Johansson (1999); adding 0.6 fits the true means of few layers."""
+    """Return about how many of so many layers would be in order if they were assigned at random: the mean length of a
+    longest increasing subsequence, by Baik, Deift and Johansson (1999); adding 0.6 fits the true means for few
+    layers."""
     return max(1.0, 2 * sqrt(layers) - 1.7711 * sqrt(cbrt(layers)) + 0.6)
 
 
 def _is_in_place(a: int, b: int, n_layers_a: int, n_layers_b: int) -> bool:
-    """Return True if the layer of the shorter model is the one nearest to the relative depth of the other layer."""
+    """Return True if the layer of the shorter model is the one nearest to the relative depth of the longer model's
+    layer."""
     if n_layers_a > n_layers_b:
         a, b, n_layers_a, n_layers_b = b, a, n_layers_b, n_layers_a
     return abs(b * (n_layers_a - 1) - a * (n_layers_b - 1)) * 2 <= n_layers_b - 1
@@ -120,7 +123,8 @@ LAYER_COLUMNS = (
 
 
 def layer_tables(a: str, b: str, kinds: Mapping[str, KindView]) -> list[Table]:
-    """Make tables: for people the assignment, and a map of each kind; for programs a row for each two layers."""
+    """Make tables: for people the assignment of layers and a map of each kind of vectors; for CSV a row for every two
+    layers."""
     title = f"{a} vs {b}"
     return [
         Table(f"{title}: layers assigned to layers", VERDICT_COLUMNS, _verdicts(kinds), "people"),
@@ -145,7 +149,7 @@ def _verdicts(kinds: Mapping[str, KindView]) -> Iterator[dict[str, Any]]:
 
 
 def _layer_table(title: str, axes: str, values: list[list[float]]) -> Table:
-    """Make a table for people with the layers of A down and the layers of B across."""
+    """Make a table for people, with a row for each layer of A and a column for each layer of B."""
 
     def column(layer: int) -> Column:
         return Column(str(layer), "number", get=lambda row: row[1][layer])
@@ -155,7 +159,7 @@ def _layer_table(title: str, axes: str, values: list[list[float]]) -> Table:
 
 
 def _cells(kind: str, of: KindView) -> Iterator[dict[str, Any]]:
-    """Yield a row for each layer of A and layer of B."""
+    """Yield a row for each pair of a layer of A and a layer of B."""
     assigned, feature_assigned = as_set(of["assignment"]), as_set(of["feature_assignment"] or [])
     for a, row in enumerate(of["similarity"]):
         for b, similarity in enumerate(row):

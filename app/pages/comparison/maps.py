@@ -1,6 +1,7 @@
-"""Draw heat maps of two models' layers: numbers with their colours, for the page and for a figure in a paper.
+"""Draw heat maps of two models' layers, with numbers and colours, for the page and for a figure in a paper.
 
-A map has layers of B from left to right and layers of A from bottom to top, as a plot has its axes."""
+A map has the layers of B from left to right and the layers of A from bottom to top, as a plot has its axes.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from typing import Literal
 from lexiscope.app.html.numbers import HEAT_STEPS
 from lexiscope.app.pages.comparison.layers import KindView, LayerPair, as_set
 
-LARGEST_TABLE = 400  # cells of a table: a larger map is drawn, without its numbers
+LARGEST_TABLE = 400  # most cells of a table: a larger map is drawn, without its numbers
 LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must be readable on white paper
-MAP_SIDE, LARGEST_CELL, NUMBERED = 320, 26, 20  # pixels of a figure; from NUMBERED on a cell has room for its number
-LEFT, RIGHT, TOP, BOTTOM = 52, 22, 34, 40  # pixels around a map of a figure
+# pixels of a figure: the side of a map, the largest cell, the smallest cell with room for its number
+MAP_SIDE, LARGEST_CELL, NUMBERED = 320, 26, 20
+LEFT, RIGHT, TOP, BOTTOM = 52, 22, 34, 40  # pixels of a figure around each map
 ABOVE, BELOW = 34, 30  # pixels above and below all maps of a figure
 
 Name = Literal["similarity", "best", "feature"]
@@ -43,26 +45,26 @@ class LayerMap:
         return len(self.values) * len(self.values[0]) <= LARGEST_TABLE
 
     def share(self, value: float) -> float:
-        """Return where a value lies between low and high, from 0 to 1."""
+        """Return where a value is between `low` and `high`, as a number from 0 to 1."""
         return max(0.0, (value - self.low) / (self.high - self.low)) if self.high > self.low else 0.0
 
     def step(self, value: float) -> int:
-        """Return the step of heat (data-heat) of a value."""
+        """Return the strength of colour of a value as a step of lexiscope.css (data-heat)."""
         return round(HEAT_STEPS * self.share(value))
 
     def text(self, value: float) -> str:
-        """Write a value in little room: a similarity with three digits, a share of matches in percent."""
+        """Write a value with few characters: a similarity with three digits, a share of matches in per cent."""
         return f"{100 * value:.0f}" if self.name == "best" else f"{value:.3f}".removeprefix("0")
 
     def steps(self) -> list[tuple[int, str]]:
-        """Return every second step of heat and the value it stands for, as a legend."""
+        """Return every second strength of colour and the value that it stands for, as a legend."""
         return [
             (step, self.text(self.low + (self.high - self.low) * step / HEAT_STEPS))
             for step in range(0, HEAT_STEPS + 1, 2)
         ]
 
     def squares(self) -> list[tuple[int, str]]:
-        """Draw a map of very many cells as unit squares, one path for each step of heat."""
+        """Return the SVG paths of a map of very many cells as unit squares, one path for each strength of colour."""
         paths: dict[int, list[str]] = {}
         for y, row in enumerate(reversed(self.values)):
             for x, value in enumerate(row):
@@ -80,8 +82,8 @@ class LayerMap:
 
 
 def layer_maps(of: KindView) -> list[LayerMap]:
-    """Return the maps of one kind of vectors: similarity, share of best matches, and similarity in feature space if it
-    was compared."""
+    """Return the maps of one kind of vectors: similarity, share of best matches and, if it was compared, similarity in
+    feature space."""
     maps = [
         _map("similarity", of["similarity"], of["assignment"], of["chance"]),
         LayerMap("best", of["best"], as_set(of["assignment"]), 0.0, max(max(row) for row in of["best"])),
@@ -94,7 +96,8 @@ def layer_maps(of: KindView) -> list[LayerMap]:
 def _map(
     name: Name, values: Sequence[Sequence[float]], assignment: Sequence[LayerPair], chance: float | None
 ) -> LayerMap:
-    """Make a map. Its colours begin at the value that random vectors give, if it is known and some cell is above it."""
+    """Make a map. Its colours begin at the value that random vectors give, if that is known and some cell is above
+    it."""
     cells = [value for row in values for value in row]
     low = min(cells) if chance is None or chance >= max(cells) else max(chance, min(cells))
     return LayerMap(name, values, as_set(assignment), low, max(cells), chance)
@@ -102,7 +105,7 @@ def _map(
 
 @dataclass(frozen=True)
 class Panel:
-    """Place a map in a figure."""
+    """A map and its position in a figure."""
 
     kind: str
     map: LayerMap
@@ -116,7 +119,7 @@ class Figure:
     height: int
     cell: int
     panels: Sequence[Panel]
-    every: int  # every so many layers have a number at the axes
+    every: int  # one of so many layers has its number at the axes
 
     @property
     def has_numbers(self) -> bool:
@@ -124,7 +127,7 @@ class Figure:
 
 
 def figure(kinds: Mapping[str, KindView], n_layers_a: int, n_layers_b: int) -> Figure:
-    """Make a figure with a row of maps for each kind."""
+    """Make a figure with a row of maps for each kind of vectors."""
     cell = max(4, min(LARGEST_CELL, MAP_SIDE // max(n_layers_a, n_layers_b)))
     width, height = LEFT + n_layers_b * cell + RIGHT, TOP + n_layers_a * cell + BOTTOM
     panels = [

@@ -1,4 +1,4 @@
-"""Show two models in one space: how alike their layers are, which layer is assigned to which, and which vectors
+"""Show two models in one space: how similar their layers are, which layer is assigned to which, and which vectors
 match."""
 
 from collections.abc import Iterable
@@ -56,28 +56,29 @@ class ComparisonArguments(Arguments):
     ] = None
 
     def query(self) -> dict[str, Any]:
-        """Return the arguments as an address has them: a layer only with a text."""
+        """Return the arguments as an address has them: a layer is left out if there is no text."""
         return {"kind": self.kind, "text": self.text, "layer": self.layer if self.text else None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """One of the two models, as it was compared."""
+    """One of the two compared models: its weights, and its index if the data folder has one."""
 
     model: str
     name: str  # the public name of the model; "" if it is not known
     source: str
     revision: str
-    origin: str  # the origin in words
+    origin: str  # the origin of the weights, as text for people
     weights_sha256: str
     minus: Annotated[Minus | None, OMIT_NONE]  # the base, if the model is a difference
     n_layers: int
     d_model: int
     words: Annotated[bool, Field(description="Whether an index of these weights is here, so that matches have words")]
     lens: Annotated[str, Field(description='Of the words; "" where there are none')]
-    fault: Annotated[str, PAGE_ONLY]  # why there are no words
+    fault: Annotated[str, PAGE_ONLY]  # why no words can be shown
     command: Annotated[str, PAGE_ONLY]  # the command that makes the model's index
-    other_weights: Annotated[str, PAGE_ONLY]  # the weights of the index here, if they are not the compared ones
+    # the hash of the weights of the index in the data folder, if those are not the compared ones
+    other_weights: Annotated[str, PAGE_ONLY]
     layer_pages: Annotated[tuple[int, ...], PAGE_ONLY]  # layers that have a page of neurons
 
 
@@ -99,23 +100,24 @@ class ComparisonView(View):
     all_kinds: Annotated[tuple[str, ...], PAGE_ONLY]  # kinds that both models have
     command: Annotated[str, PAGE_ONLY]  # the command that compares the models again
     sentence: Annotated[Sentence | None, Field(description="Of a `text`: what states of A become in B")] = None
-    sentence_error: Annotated[ShownError | None, PAGE_ONLY] = None  # why the workers gave no sentence
+    sentence_error: Annotated[ShownError | None, PAGE_ONLY] = None  # why the workers could not read the sentence
     stitches: Annotated[bool, PAGE_ONLY]  # whether both models can run, and the kernel can be read
     takes_sentence: Annotated[bool, PAGE_ONLY] = False  # whether workers answer for both models
 
     @property
     def in_order_by_chance(self) -> float:
-        """Return how many layers of an assignment would be in order by chance."""
+        """Return how many layers would be in order by chance if layers were assigned at random."""
         return in_order_by_chance(min(side.n_layers for side in self.models))
 
     @property
     def disagree(self) -> bool:
-        """Return True if a layer is assigned to another one than most of its best matches are in."""
+        """Return True if some layer is assigned to another layer than the one with most of its best matches."""
         return any(pair not in of["assignment"] for of in self.kinds.values() for pair in of["best_layers"])
 
     @property
     def share_same_index(self) -> float | None:
-        """Return the share of matches with the same index, over all kinds for which it is known."""
+        """Return the share of matching vectors with the same index in both models, over all kinds for which it is
+        known."""
         shares = [of["same_index"] for of in self.kinds.values() if of["same_index"] is not None]
         return sum(shares) / len(shares) if shares else None
 
@@ -128,7 +130,7 @@ class ComparisonView(View):
         return layer_maps(self.kinds[kind])
 
     def map_figure(self) -> MapFigure:
-        """Return the maps of all kinds as a figure."""
+        """Return a figure with the maps of all kinds of vectors."""
         return figure(self.kinds, *(side.n_layers for side in self.models))
 
     def run_table(self, run: dict[str, Any]) -> Table:
@@ -150,11 +152,12 @@ class ComparisonView(View):
 
 
 def comparison(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) -> ComparisonView:  # noqa: ARG001
-    """Two models in one space: how alike their layers are, which is assigned to which, and the vectors that match.
+    """Two models in one space: how similar their layers are, which is assigned to which, and the vectors that match.
 
-    `stitching` is what the last layers of the second made of states of the first. With a `text`, workers tell what the
-    first reads in its states after a `layer`, and what these become in the second. With `.svg` it is a figure of the
-    maps, of one kind or of all."""
+    `stitching` says how well the last layers of the second model work on states of the first. With a `text`, workers
+    show what the first model reads in its states after a `layer`, and what these become in the second. With `.svg` it
+    is a figure of the maps, of one kind of vectors or of all.
+    """
     found = _compared(site, ask)
     view = _view(site.library, found, ask.kind, site.hide_hubs)
     takes_sentence = _are_live(site) and view.stitches and all(side.words for side in view.models)
@@ -168,13 +171,13 @@ def comparison(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) 
 
 
 def sentence(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) -> Iterable[Any]:  # noqa: ARG001
-    """Yield what the two workers are asked, if there is a text."""
+    """Yield the requests for the workers of both models, if there is a text."""
     found = _compared(site, ask)
     return sentence_asks(site, found, ask.text, ask.layer) if ask.text else ()
 
 
 def _compared(site: TwoModelsSite, ask: ComparisonArguments) -> Comparison:
-    """Find the comparison; raise Moved if the two models are compared the other way round."""
+    """Return the comparison of the two models; raise Moved if they are compared the other way round."""
     a, b = site.model, site.other
     try:
         found = site.library.comparisons.find(a, b)
@@ -192,7 +195,8 @@ def _are_live(site: TwoModelsSite) -> bool:
 
 
 def _version(site: TwoModelsSite) -> str:
-    """Return what the view depends on besides the comparison: the words of both models, and whether workers answer."""
+    """Return a text that changes with what the page shows besides the comparison: the words of both models, and whether
+    workers can run them."""
     return " ".join((*map(site.library.index_version, (site.model, site.other)), str(_are_live(site))))
 
 
@@ -201,7 +205,7 @@ _views_lock = Lock()
 
 
 def _view(library: Library, comparison: Comparison, kind: str | None, hide_hubs: bool) -> ComparisonView:
-    """Make the view, and keep it as long as the comparison and the indexes of both models stay the same."""
+    """Make the data of the page, and keep it as long as the comparison and the indexes of both models stay the same."""
     a, b = (WordsOf.of(library, model, hide_hubs=hide_hubs) for model in (comparison.a, comparison.b))
     key = (kind, hide_hubs, *(words.index.version if words.index else words.fault for words in (a, b)))
     with _views_lock:
@@ -215,7 +219,7 @@ def _view(library: Library, comparison: Comparison, kind: str | None, hide_hubs:
 
 
 def _check_has_data(view: ComparisonView) -> None:
-    """Raise an error if there is nothing of what was asked for, because some formats have no place to say what is
+    """Raise an error if nothing that was asked for is there, because some formats have no place to say what is
     missing."""
     if view.kinds or (view.kind is None and (view.stitching or view.sentence)):
         return

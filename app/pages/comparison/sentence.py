@@ -1,5 +1,5 @@
-"""Read a sentence in two models: what A makes of its state at every position after a layer, and what that becomes in
-B."""
+"""Read a sentence in two models: what A predicts from its state at every position after a layer, and what B predicts
+from the same state translated into B's space."""
 
 from collections.abc import Generator
 from typing import Any
@@ -23,16 +23,17 @@ from lexiscope.precompute.shape import Predicts
 
 
 class SentencePosition(TypedDict):
-    token: Token  # a token of A, which reads the text
-    a: Predicted  # A's own reading of its state
-    b: Predicted  # B's reading of A's state times the kernel
-    same: bool  # whether the first tokens of both have the same text, whatever its case and the space before it
+    token: Token  # a token of the text, cut by A's tokenizer
+    a: Predicted  # what A predicts from its state
+    b: Predicted  # what B predicts from A's state times the kernel
+    same: bool  # whether the first predictions of both are the same text, regardless of case and surrounding space
 
 
 class Sentence(TypedDict):
     text: str
-    layer: int  # a layer of A
-    predicts_a: Predicts  # what A's tokens are: probabilities of the next or of a masked token, or nearest tokens
+    layer: int  # the layer of A after which states are taken
+    # the kind of A's predictions: probabilities of the next or of a masked token, or nearest tokens
+    predicts_a: Predicts
     predicts_b: Predicts
     positions: list[SentencePosition]
 
@@ -40,11 +41,12 @@ class Sentence(TypedDict):
 def sentence_asks(
     site: TwoModelsSite, comparison: Comparison, text: str, layer: int | None
 ) -> Generator[tuple[str, Any], Any, None]:
-    """Ask A's worker for A's states after a layer, multiply these with the kernel, then ask B's worker what B predicts
-    from the products.
+    """Ask A's worker for A's states after a layer, multiply these with the kernel that translates them, then ask B's
+    worker what B predicts from the products.
 
     Raise BadRequest if an index was made from other weights than were compared, NotFound if there is no such index or
-    layer."""
+    layer.
+    """
     compared_indexes(site.library, comparison)
     n_layers = comparison.a.n_layers
     if layer is not None and layer >= n_layers:
@@ -58,7 +60,7 @@ def sentence_asks(
 
 
 def compared_indexes(library: Library, comparison: Comparison) -> list[Index]:
-    """Return the indexes of both models, which must be of the weights that were compared."""
+    """Return the indexes of both models; raise an error if one is not of the weights that were compared."""
     return [_index(library, side.model, side.weights_sha256) for side in (comparison.a, comparison.b)]
 
 
@@ -73,7 +75,8 @@ def _index(library: Library, model: str, weights_sha256: str) -> Index:
 
 
 def _check_size(tokens: int, d_model: int, settings: Settings) -> None:
-    """Refuse a text whose states are too long for a worker to read; a request writes three bytes as four characters."""
+    """Refuse a text whose states are too long for a worker to read; a request encodes three bytes as four
+    characters."""
     room = settings.body_limit * 3 // 4 - 1000
     if tokens * d_model * 4 > room:
         raise TooLarge(
@@ -83,7 +86,8 @@ def _check_size(tokens: int, d_model: int, settings: Settings) -> None:
 
 
 def turned_states(answer: StatesAnswer, kernel: NDArray[np.float32]) -> bytes:
-    """Turn states of A, (positions, d_A), by the kernel (d_A, d_B) into states of B, row after row."""
+    """Multiply states of A, (positions, d_A), with the kernel (d_A, d_B), and return the resulting states of B as
+    bytes, row after row."""
     states = np.frombuffer(answer["states"], "<f4")
     if states.size != len(answer["tokens"]) * len(kernel):
         raise BadRequest("the states that the worker gave do not fit the kernel: compare the two models anew")

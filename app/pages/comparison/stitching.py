@@ -1,4 +1,4 @@
-"""Make a table of stitched models: how well the last layers of B did on states of A."""
+"""Make a table of stitched models: how well the last layers of B work on states of A."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +24,8 @@ def stitching_table(a: str, b: str, runs: Sequence[dict[str, Any]]) -> Table:
 
 
 def run_table(a: str, b: str, run: dict[str, Any]) -> Table:
-    """Make the table of one run for a page: a row for each state that B was given, with its control if there is one."""
+    """Make the table of one stitched run for a page: a row for each state that B was given, with the result without the
+    kernel beside it if that was measured."""
     columns = [Column("state", "address", heading=f"state of {a}"), _share("accuracy"), Column("loss", "number")]
     if run["identity"]:
         columns.append(_share("accuracy_without", "without the kernel"))
@@ -39,7 +40,8 @@ def _share(name: str, heading: str = "") -> Column:
 
 
 def _measured(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row for the embedding and each layer of A, then for B by itself and for chance."""
+    """Yield a row for A's embedding and for each layer of A, whose states B was given, then for B by itself and for
+    chance."""
     states = [("embedding", run["embedding"]), *((f"layer {row['layer']}", row) for row in run["by_layer"])]
     control = run["identity"]
     rows = [control["embedding"], *control["by_layer"]] if control else []

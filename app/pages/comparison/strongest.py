@@ -1,8 +1,10 @@
-"""Choose the strongest matches of two models, as words on both sides: those that a reader can judge come first.
+"""Choose the strongest matches of two models and show them as words on both sides, first those that a reader can judge.
 
-|r| alone is largest for vectors of rare pieces and of frequencies. So, of the pairs with the largest |r|, each vector
-once, those are chosen whose first tokens are words in both models, with some in common, and from all layers of A. If no
-pair is like that, or one of the models has no index here, the pairs with the largest |r| are taken."""
+The correlations |r| are largest for vectors about rare pieces of words and about frequencies. So, of the pairs with the
+largest |r|, each vector once, those are chosen whose first tokens are words in both models, with some in common, and
+from all layers of A. If there is no such pair, or if one of the models has no index in the data folder, the pairs with
+the largest |r| are taken.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,11 +21,12 @@ from lexiscope.app.lists.readable import FreshWords, readable
 from lexiscope.precompute.index.comparison import Comparison, MatchedPair
 from lexiscope.precompute.index.parameter_names import matched_name
 
-MATCHES_SHOWN, MATCHES_SHOWN_ALONE = 6, 24  # pairs of a kind, beside other kinds and alone
-MATCH_CANDIDATES = 600  # pairs with the largest |r| that are searched
-COMPARED = 20  # first tokens that are searched for common words
-COMMON = 3  # words that both lists must have in common
-READABLE_TOKENS = 7  # first tokens that must read as words
+# how many pairs of a kind of vectors are shown: beside other kinds, and alone
+MATCHES_SHOWN, MATCHES_SHOWN_ALONE = 6, 24
+MATCH_CANDIDATES = 600  # how many pairs with the largest |r| are searched
+COMPARED = 20  # how many first tokens are searched for common words
+COMMON = 3  # how many words both lists must have in common
+READABLE_TOKENS = 7  # how many first tokens must be words
 
 
 class MatchedVectors(TypedDict):
@@ -36,7 +39,8 @@ class MatchedVectors(TypedDict):
 def strongest_matches(
     comparison: Comparison, kind: str, a: WordsOf, b: WordsOf, of_many: bool = True
 ) -> list[MatchedVectors]:
-    """Choose the matches of a kind; fewer if they stand beside those of other kinds (`of_many`)."""
+    """Choose the strongest matches of a kind of vectors; if they are shown beside those of other kinds (`of_many`),
+    choose fewer."""
     count = MATCHES_SHOWN if of_many else MATCHES_SHOWN_ALONE
     pairs = list(islice(_distinct(comparison, kind), MATCH_CANDIDATES))
     chosen = list(islice(_readable(pairs, kind, a, b, -(-count // 3)), count)) or pairs[:count]
@@ -44,8 +48,8 @@ def strongest_matches(
 
 
 def _distinct(comparison: Comparison, kind: str) -> Iterator[MatchedPair]:
-    """Yield vectors of A and their best matches, by |r|, each vector once; in a comparison of a model with itself,
-    leave out a vector's match with itself."""
+    """Yield vectors of A and their best matches in B, largest |r| first, each vector once. In a comparison of a model
+    with itself, a vector's match with itself is left out."""
     layers, indexes, r = comparison.all_matches("a", kind)  # (n, matches)
     count = comparison.a.kinds[kind]
     own = np.arange(len(r))
@@ -67,7 +71,8 @@ def _distinct(comparison: Comparison, kind: str) -> Iterator[MatchedPair]:
 
 
 def _readable(pairs: list[MatchedPair], kind: str, a: WordsOf, b: WordsOf, per_layer: int) -> Iterator[MatchedPair]:
-    """Yield the pairs whose lists read as words on both sides, and have some in common; of each layer of A a few."""
+    """Yield the pairs of vectors whose lists are words on both sides and have some in common; take only a few from each
+    layer of A."""
     if a.index is None or b.index is None:
         return
     fresh = FreshWords(readable(a.index)), FreshWords(readable(b.index))
@@ -96,8 +101,8 @@ def _words(pair: MatchedPair, kind: str, a: WordsOf, b: WordsOf) -> MatchedVecto
 
 
 def strongest_table(a: str, b: str, strongest: list[MatchedVectors]) -> Table:
-    """Make a table of the matches with the first words of both vectors: if r is negative, B's words are those of its
-    bottom."""
+    """Make a table of matching vectors with their first words. If their correlation r is negative, B's words are those
+    at the bottom of its list."""
 
     def columns_of(side: str, model: str) -> tuple[Column, ...]:
         def vector(pair: MatchedVectors) -> MatchedVector:

@@ -1,1 +1,1 @@
-"""Show the lab: the paper's measurements of one model."""
+"""Show the paper's measurements of one model: the page called the lab."""

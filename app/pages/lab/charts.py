@@ -1,5 +1,5 @@
-"""Draw the charts of the paper's measurements. A colour stands for a lens, or for a way to invert the embedding; dashes
-stand for what chance gives, or for another way to draw samples."""
+"""Draw the charts of the paper's measurements. A colour stands for a lens (dot or cosine) or for a way to invert the
+embedding; dashed lines show what chance gives, or another way to draw samples."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
@@ -24,7 +24,7 @@ def ratio(value: float) -> str:
 
 
 def measured(part: SimilarityPart | CoveragePart, kinds: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the lens, the kind of vectors and what was measured of them, lens by lens."""
+    """Yield the lens, the kind of vectors and the measured numbers, one lens after the other."""
     for lens, kind in product(LENSES, kinds):
         if of := getattr(part.of_lens(lens), kind, None):
             yield lens, kind, of
@@ -37,7 +37,8 @@ def samples(inverse: InversePart) -> Iterator[tuple[str, KeepK]]:
 
 
 def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
-    """Draw the similarity of each pair of kinds, and how many neurons have much in common."""
+    """Draw charts by layer of the similarity of each two kinds of vectors, and of how many neurons have lists with at
+    least 15% of their tokens in common."""
     charts = []
     for compared, name in COMPARED.items():
         lines = []
@@ -66,7 +67,8 @@ def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
 
 
 def inverse_charts(inverse: InversePart) -> list[LineChart]:
-    """Draw a chart for each sort of samples; that of normal vectors has the paper's two figures."""
+    """Draw a chart for each kind of random samples; that of normally distributed vectors has the paper's two
+    figures."""
     charts = []
     for sample, of in samples(inverse):
         lines = [
@@ -91,8 +93,8 @@ def inverse_charts(inverse: InversePart) -> list[LineChart]:
 
 
 def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
-    """Chart for each kind of vectors which share of a state's first tokens the active vectors cover: of the state after
-    their own layer, or of that after the last one."""
+    """Chart for each kind of vectors what share of the first tokens of a state the active vectors cover. `target`
+    chooses the state after their own layer or after the last layer."""
     charts = []
     for kind, name in COVERING.items():
         lines = []
@@ -110,8 +112,8 @@ def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
 
 
 def numbers_beside(charts: Sequence[LineChart]) -> Table:
-    """Make a table of one number of every line of some charts, as text: the mean over its layers, or, if the line is
-    along k, its value at the paper's k, or at the last one."""
+    """Make a table with one number for every line of some charts: the mean over layers or, if the line is over values
+    of k, its value at the paper's k, or else at the last k."""
     lines: dict[str, None] = {}
     rows = []
     k: float | None = None
@@ -136,6 +138,6 @@ def _line_column(line: str) -> Column:
 
 
 def _beside(mean: Sequence[float | None], sd: Sequence[float | None], sign: int) -> list[float | None]:
-    """Return the values a standard deviation away from the mean, kept between 0 and 1."""
+    """Return the values one standard deviation away from the mean, kept between 0 and 1."""
     pairs = zip(mean, sd, strict=True)
     return [None if at is None or off is None else min(1.0, max(0.0, at + sign * off)) for at, off in pairs]

@@ -39,7 +39,7 @@ from lexiscope.precompute.index.lab_record import (
 
 Figure = Literal["similarity", "inverse", "coverage"]
 FIGURES: tuple[Figure, ...] = ("similarity", "inverse", "coverage")
-KEPT_RECORDS = 32  # in memory, as long as their files stay
+KEPT_RECORDS = 32  # most records in memory; each stays as long as its file
 COMPARED = {"ff": "ff_key with ff_value", "vo": "w_v with w_o", "qk": "w_q with w_k"}
 KEEP_K = ("k", "transpose", "pseudo", "transpose_same", "pseudo_same")
 HEADINGS = {
@@ -69,16 +69,16 @@ class LabView(ViewOfModel):
     inverse: Annotated[InversePart | None, NOT_MEASURED]
     coverage: Annotated[CoveragePart | None, NOT_MEASURED]
     fault: Annotated[str, Field(description='Why what was measured cannot be shown; "" if it can')]
-    command: Annotated[str, PAGE_ONLY]  # the command that measures
+    command: Annotated[str, PAGE_ONLY]  # the command that makes the measurements
     runs: Annotated[bool, PAGE_ONLY]  # whether the model can run on texts: a difference cannot
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """Return the measurements that the page is about, measured or not."""
+        """Return the measurements that the page is about, even if they have not been made."""
         return (self.figure,) if self.figure else FIGURES
 
     def charts(self, figure: Figure) -> list[list[LineChart]]:
-        """Return the charts of a measurement, row by row; none if it was not measured."""
+        """Return the charts of a measurement, row by row; none if it has not been made."""
         if figure == "similarity":
             return [similarity_charts(self.similarity)] if self.similarity else []
         if figure == "inverse":
@@ -116,7 +116,8 @@ class LabView(ViewOfModel):
 
 def lab(site: ModelSite, at: LabAt, ask: LabArguments) -> LabView:  # noqa: ARG001
     """The paper's measurements of this model, as `lexiscope lab` made them: how similar lists are, how well the
-    transpose inverts the embedding, how much of a state active vectors cover. With `.svg` it is a figure of charts."""
+    transpose inverts the embedding, and how much of a state is covered by the active vectors. With `.svg` it is a
+    figure of charts."""
     index, figure = site.index, ask.figure
     found = _lab_of(index)
     record = found.record or LabRecord.of(index.manifest)
@@ -134,15 +135,15 @@ def lab(site: ModelSite, at: LabAt, ask: LabArguments) -> LabView:  # noqa: ARG0
 
 @dataclass(frozen=True)
 class _Lab:
-    """What `lexiscope lab` measured of the very weights of an index; without a record, `fault` says why there is none,
-    or is "" if nothing was measured."""
+    """What `lexiscope lab` measured on exactly the weights of an index. Without a record, `fault` says why there is
+    none, or is "" if nothing was measured."""
 
     record: LabRecord | None = None
     fault: str = ""
 
 
 def _version(index: Index) -> str:
-    """Return a text that changes whenever what was measured may be something else."""
+    """Return a text that changes whenever the measurements may have changed."""
     return str(stamp_of(index.folder / FILE))
 
 
@@ -160,7 +161,8 @@ def _lab_of(index: Index) -> _Lab:
 
 @lru_cache(KEPT_RECORDS)
 def _read(folder: Path, stamp: Stamp | None) -> LabRecord | None:
-    """Read the record again when the stamp of its file is another one."""
+    """Return the record of measurements; None if its file does not exist. `stamp` changes with the file, so that a
+    changed file is read again."""
     return LabRecord.load(folder) if stamp else None
 
 

@@ -1,4 +1,4 @@
-"""Show the panel `attention`: where every head looks."""
+"""Show the panel `attention`: which positions every head attends to."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from lexiscope.app.pages.prompt.panel import Panel, Record, token_at
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-SHOWN_HEADS = 25  # heads with the largest attention to one position
+SHOWN_HEADS = 25  # how many heads are shown: those with the largest attention to one position
 
 COLUMNS = (
     Column("layer", "number"), Column("head", "number"), Column("to", "number", heading="position"),
@@ -26,8 +26,8 @@ def rows(view: "PromptView") -> Iterator[Record]:
 
 
 def tables(view: "PromptView") -> list[Table]:
-    """Make a table of where each head looks most from the chosen position, apart from the first token: most heads look
-    there while they have nothing to do."""
+    """Make a table of the position that each head attends to most, from the chosen position. The first token is left
+    out, because most heads attend to it when they find nothing to look for."""
     if view.attention is None or view.position is None:
         return []
     heads: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Show the panel `attribution`: what heads and neurons added to a token's logit, with their words beside it."""
+"""Show the panel `attribution`: what heads and neurons added to a token's logit, with their words beside them."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,12 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-VALUE_TOKENS = 5  # tokens of a neuron's value
-VO_PAIRS = 2  # pairs of a head's VO
+VALUE_TOKENS = 5  # how many tokens of a neuron's value are shown
+VO_PAIRS = 2  # how many pairs of a head's VO are shown
 
 
 def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
-    """Put the words of its value beside each neuron, and the pairs of its VO beside each head."""
+    """Put the words of its value beside each neuron, and the first pairs of its VO beside each head."""
     found = answer.get("attribution")
     for part in (*found["raises"], *found["lowers"]) if found else ():
         layer, head, neuron, end = part["layer"], part["head"], part["neuron"], part["end"] or "top"
@@ -30,7 +30,8 @@ def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> 
 
 
 def _pairs(index: Index, layer: int, head: int) -> list[TokenPair] | None:
-    """Return the first pairs of different words under the lens that reads best; none while the layer is not built."""
+    """Return a head's first pairs of different words under the lens (dot or cosine) whose lists are the most readable;
+    none while the layer is not built."""
     if "vo" not in index.stored.matrices:
         return None
     lens = "cosine" if "cosine" in index.stored.lenses else index.stored.lens
@@ -42,7 +43,8 @@ def _pairs(index: Index, layer: int, head: int) -> list[TokenPair] | None:
 
 
 def rows(view: "PromptView") -> Iterator[Record]:
-    """Yield every term once, but only the largest neurons; the sum over a layer's neurons is there, too."""
+    """Yield a row for every term of the logit: each head, the biases, and the sum over each layer's neurons; then the
+    largest terms of single neurons."""
     found = view.attribution
     if not found:
         return

@@ -1,4 +1,5 @@
-"""Show the panel `coverage`, the paper's R_k: how much of what the stream points at do active vectors list?"""
+"""Show the panel `coverage`, the paper's R_k: how many of the stream's first tokens are also in the lists of active
+vectors."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Show the panel `evolution`: what the stream would predict after each step."""
+"""Show the panel `evolution`: what the model would predict from the stream after each step."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ def rows(view: "PromptView") -> Iterator[Record]:
 
 
 def _steps(panel: str, steps: Sequence[EvolutionRow], measure: str) -> Iterator[Record]:
-    """Yield the first tokens after each step, and the rank of the run's own answer there with its probability or
+    """Yield the first tokens after each step, and the rank that the run's own answer has there, with its probability or
     cosine."""
     for row in steps:
         step = {"layer": row["layer"], "part": row["after"]}
@@ -30,7 +30,8 @@ def _steps(panel: str, steps: Sequence[EvolutionRow], measure: str) -> Iterator[
 
 
 def tables(view: "PromptView") -> list[Table]:
-    """Make a table of the chosen position after each layer, from the last one down; data frames have every step."""
+    """Make a table of the predictions at the chosen position after each layer, from the last one down; data frames have
+    every step."""
     if view.evolution is None or view.position is None:
         return []
     at = view.position

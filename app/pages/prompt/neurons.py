@@ -1,5 +1,5 @@
-"""Show the panel `neurons`: the most active at the position, the one that was asked about, and those of the whole
-text."""
+"""Show the panel `neurons`: the most active neurons at the position, the one that was asked about, and the most active
+ones in the whole text."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-NEURON_TOKENS = 5  # tokens of a neuron's key and value
-TOKENS_OF_CHOSEN = 15  # tokens of the neuron that was asked about
+NEURON_TOKENS = 5  # how many tokens of a neuron's key and value are shown
+TOKENS_OF_CHOSEN = 15  # how many tokens are shown of the neuron that was asked about
 
 COLUMNS = (
     Column("layer", "number"), Column("neuron", "number"), Column("coefficient", "number"),
@@ -63,7 +63,7 @@ def rows(view: "PromptView") -> Iterator[Record]:
 
 
 def _neuron(where: Record, neuron: ActiveNeuron, rank: int) -> Iterator[Record]:
-    """Yield a neuron's numbers, and the first tokens of its stored lists."""
+    """Yield rows with a neuron's numbers and the first tokens of its stored lists."""
     where = {**where, "layer": neuron["layer"], "neuron": neuron["neuron"]}
     for measure, value in (("coefficient", neuron["coefficient"]), ("strength", neuron["strength"])):
         yield {**where, "rank": rank, "measure": measure, "value": value}
@@ -73,7 +73,7 @@ def _neuron(where: Record, neuron: ActiveNeuron, rank: int) -> Iterator[Record]:
 
 
 def _coefficients(where: Record, coefficients: Sequence[float], position: int | None) -> Iterator[Record]:
-    """Yield a neuron's coefficients at all positions but one, which another row has."""
+    """Yield a neuron's coefficients at all positions except `position`, which another row has."""
     for at, coefficient in enumerate(coefficients):
         if at != position:
             yield {**where, "position": at, "measure": "coefficient", "value": coefficient}

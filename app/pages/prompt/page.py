@@ -1,4 +1,5 @@
-"""Show a run of the model: what is asked, a worker's answer with words beside its ids, and stored lists beside it."""
+"""Show a run of the model on a text: the request, the worker's answer with tokens beside their ids, and stored lists
+beside neurons and heads."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -37,9 +38,9 @@ from lexiscope.precompute.live.wire.answers import (
 from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk
 from lexiscope.precompute.shape import Predicts
 
-LONGEST_PLAIN_TEXT = 1200  # characters of a text, escaped for an address: a longer text is packed
+LONGEST_PLAIN_TEXT = 1200  # most characters of a text, escaped for an address: a longer text is compressed
 FORMATS = ("json", "csv")
-TEXT_FORMATS = ("md", "tex")  # formats of panels whose tables people read elsewhere, too
+TEXT_FORMATS = ("md", "tex")  # formats of those panels whose tables have a form for people outside the site
 PREDICTS = (
     "What prediction and evolution hold. next: probabilities `p` of the next token; masked: `p` of the token at the "
     "position itself, by an encoder's MLM head; nearest: an encoder without such a head: the tokens that the stream is "
@@ -52,7 +53,7 @@ class PromptAt(Address):
 
 
 class PromptQuery(PromptArguments):
-    """The arguments as addresses have them: a long text is packed."""
+    """The arguments of a run as addresses have them: a long text is compressed."""
 
     z: str | None = Field(
         None, description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"
@@ -61,7 +62,7 @@ class PromptQuery(PromptArguments):
     @model_validator(mode="before")
     @classmethod
     def _unpack(cls, values: Any) -> Any:
-        """Put the text that was packed into `text`."""
+        """Put the text that was compressed for the address into `text`."""
         packed = values.get("z") if isinstance(values, dict) else None
         return {**values, "text": unpack(packed), "z": None} if packed else values
 
@@ -82,19 +83,19 @@ class PromptView(ViewOfModel):
     predicts: Annotated[Predicts, Field(description=PREDICTS)]
     position: int | None  # None while there is no text
     layer: int | None
-    head: int | None  # a head of the layer, if one was asked about
+    head: int | None  # a head of the layer, if the visitor asked about one
     changes: list[Change]
     tokens: list[Token]
     prediction: Predicted
-    untouched: Predicted  # the prediction without the changes; empty if there are none
-    appears: int | None = None  # the first layer after which the answer stays in front
+    untouched: Predicted  # the prediction without the changes of the run; empty if there are none
+    appears: int | None = None  # the first layer from which on the answer stays the likeliest
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
     attention: list[HeadAttention] | None = None
     patterns: list[HeadPattern] | None = None
     patterns_by_token: list[TokenPattern] | None = None
     neurons: list[ActiveNeuron] | None = None
-    neuron: ChosenNeuron | None = None  # if one was asked about
+    neuron: ChosenNeuron | None = None  # the neuron that the visitor asked about, if any
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
     # Strongest neurons of the whole text; then those that fire on its first token only.
     strongest: list[TextNeuron] | None = None
@@ -103,19 +104,21 @@ class PromptView(ViewOfModel):
 
     @property
     def tabs(self) -> Collection[Panel]:
-        """Return all panels."""
+        """Return all panels (parts of the result), which are the tabs of the page."""
         return PANELS.values()
 
     @property
     def has_lists(self) -> bool:
-        """Return True if a panel of the run has lists, from which hubs may be left out."""
+        """Return True if the run has a panel with lists, from which hubs (tokens in very many lists) may be left
+        out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "convention": self.convention, "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        """Return one long table for programs, panel by panel; for people the tables of the panels that have them."""
+        """Return one long table for programs, panel by panel, and, for people, the tables of those panels that have
+        them."""
         for_people = [table for panel in PANELS.values() if panel.has_text for table in panel.tables(self)]
         run = Table("", COLUMNS, self._rows(), "programs", ("convention", "lens"))
         return [*for_people, run, *(panel.table(self) for panel in PANELS.values())]
@@ -133,12 +136,13 @@ def _panels(names: Collection[str]) -> list[Panel]:
 def prompt(site: ModelSite, _: PromptAt, ask: PromptArguments) -> PromptView:
     """A run of the model, read as words: computed by the worker, for any text.
 
-    Only the panels that are named are computed: `evolution`, what the stream would predict after each step;
-    `attention` of every head; `patterns` and messages of every head at one position, or with `rows=tokens` of every
-    token of the text at one head; the most active `neurons`; `coverage`, the paper's R_k; `attribution`, what heads
-    and neurons added to the logit of a `token`. `neuron` and `head` choose one of the layer to tell more of. `off` and
-    `set` change the run; `untouched` is then the prediction without. A text that is too long for an address as it is
-    goes by POST, as the field `text` of a form, and gets one with `z`."""
+    Only the panels that are named are computed: `evolution`, what the model would predict from the stream after each
+    step; `attention` of every head; `patterns` and messages of every head at one position, or with `rows=tokens` of
+    every token of the text at one head; the most active `neurons`; `coverage`, the paper's R_k; `attribution`, what
+    heads and neurons added to the logit of a `token`. `neuron` and `head` choose one of the layer to show in detail.
+    `off` and `set` change the run; `untouched` is then the prediction without changes. A text that is too long for an
+    address is sent by POST, as the field `text` of a form, and gets an address with the compressed text, `z`.
+    """
     fields = _run(site, ask, site.answers[0]) if site.answers else _form(site)
     return PromptView(
         **of_index(site.index),
@@ -152,13 +156,13 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptArguments) -> PromptView:
 
 
 def _run(site: ModelSite, ask: PromptArguments, answer: PromptAnswer) -> dict[str, Any]:
-    """Return the answer with words beside ids, neurons and heads. Hubs that are left out are skipped among the first
-    tokens of neurons, and take no place among the k of patterns."""
+    """Return the worker's answer with words beside ids, neurons and heads. If hubs (tokens in very many lists) are left
+    out, the lists of neurons and of patterns are filled up with other tokens."""
     fields: dict[str, Any] = {**put_words(answer, site.index.tokens.texts)}
     lists = FirstLists.of(site.index, ask.lens, fields.pop("lists"), site.hubs(ask.lens))
     for panel in PANELS.values():
         panel.add_lists(fields, lists, ask)
-    # The head of a table of tokens is the first, unless another was asked about.
+    # The head of a table of tokens is the first, unless another one was asked about.
     head = 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panel else ask.head
     return {**fields, "text": ask.text, "head": head}
 
@@ -171,7 +175,8 @@ def _form(site: ModelSite) -> dict[str, Any]:
 
 
 def asks(site: ModelSite, _: PromptAt, ask: PromptArguments) -> list[PromptAsk]:
-    """Return the ask for a run; none while there is no text. The page of a difference only leads to its two models."""
+    """Return the request for a run; none while there is no text. The page of a difference of two models only links to
+    these models."""
     if site.format != "html":
         check_can_run(site.index)
     if not ask.text and site.format == "events":

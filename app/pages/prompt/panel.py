@@ -1,5 +1,5 @@
-"""Declare what the page must know of a panel of a run: its tab, its tables for people, and its rows of the run's one
-long table for programs, which has a row for every number and says where each belongs."""
+"""Declare a panel, which is a part of the result of a run: its tab on the page, its tables for people, and its rows of
+the run's one long table for programs. That table has a row for every number."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
-Record = dict[str, Any]  # a row: values by column
-FIELDS = {"cosine": "score"}  # measures whose field in an entry has another name
+Record = dict[str, Any]  # a row of the table: values by column
+FIELDS = {"cosine": "score"}  # for a measure whose field in an entry has another name, that name
 
 
 def _column(name: str, kind: Kind = "text") -> Column:
@@ -25,15 +25,15 @@ def _column(name: str, kind: Kind = "text") -> Column:
 COLUMNS = (
     _column("panel"),
     _column("layer"),
-    _column("part"),  # a layer's last step of the stream, a neuron's vector, or the kind of vectors of coverage
+    _column("part"),  # the last step in a layer, a vector of a neuron, or a kind of vectors
     _column("head"),
     _column("neuron"),
     _column("position"),
-    _column("to_position"),  # the position that the head looks at
+    _column("to_position"),  # the position that the head attends to
     _column("end"),
     _column("rank"),
     _column("token", "token"),
-    _column("measure"),  # the name of the value
+    _column("measure"),  # what kind of number `value` is
     _column("value"),
 )
 
@@ -44,17 +44,18 @@ def _nothing(*_: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A panel; its template is `_prompt_{name}.html`."""
+    """The declaration of a panel, which is a part of the result of a run; its template is `_prompt_{name}.html`."""
 
     name: PanelName
     title: str  # the title of its tab
-    working: str = ""  # the text for visitors while the worker computes the panel; the name if that takes no time
+    working: str = ""  # the text for visitors while the worker computes the panel; only the name, if that takes no time
     rows: Callable[["PromptView"], Iterable[Record]]  # makes the panel's rows of the table for programs
-    says_nothing_of: tuple[str, ...] = ("convention", "lens")  # only patterns have a convention, stored lists a lens
+    # columns that stay blank: only patterns have a convention, and only stored lists a lens
+    says_nothing_of: tuple[str, ...] = ("convention", "lens")
     tables: Callable[["PromptView"], list[Table]]  # makes the tables for people without charts, as in a notebook
-    has_text: bool = False  # whether these tables also leave the site as Markdown and LaTeX
-    has_lists: bool = False  # whether the panel has lists of tokens by score, from which hubs may be left out
-    # Puts what the index stores beside what the worker answered, by changing fields of the answer.
+    has_text: bool = False  # True if these tables can be downloaded as Markdown and LaTeX
+    has_lists: bool = False  # True if the panel has lists of tokens by score, from which hubs may be left out
+    # Adds lists of the index to the worker's answer, by changing fields of the answer.
     add_lists: Callable[[dict[str, Any], FirstLists, PromptArguments], None] = _nothing
 
     def table(self, view: "PromptView") -> Table:
@@ -62,12 +63,12 @@ class Panel:
 
 
 def listed(where: Record, entries: Iterable[Token] | None, measure: str | None = None) -> Iterator[Record]:
-    """Yield a row for each entry; none for a list that is not stored."""
+    """Yield a row for each entry of a list; no rows for a list that is not stored."""
     for rank, entry in enumerate(entries or (), 1):
         value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
         yield {**where, "rank": entry.get("rank", rank), "token": entry, **value}
 
 
 def token_at(view: "PromptView", position: int | None) -> str:
-    """Return the token at a position, as people read it."""
+    """Return the token at a position as visible text."""
     return "" if position is None else visible(view.tokens[position]["token"])

@@ -1,4 +1,4 @@
-"""List the panels of a run, in the order of their tabs."""
+"""List the panels (parts of the result) of a run, in the order of their tabs."""
 
 from collections.abc import Mapping
 

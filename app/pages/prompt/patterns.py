@@ -1,5 +1,5 @@
-"""Show the panel `patterns`: what heads look for and carry, in McCormick's tables: all heads of a layer at one token of
-a text, or all tokens of it at one head."""
+"""Show the panel `patterns`: what heads look for and send, in McCormick's tables: all heads of a layer at one token of
+a text, or all tokens of the text at one head."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,8 @@ TOKEN_COLUMNS = (
 
 
 def without_spare(answer: dict[str, Any], lists: FirstLists, ask: PromptArguments) -> None:
-    """Cut every list to k tokens, not counting the hubs that will be left out: so many more were asked for."""
+    """Cut every list to k tokens, not counting the hubs (tokens in very many lists) that will be left out; longer lists
+    were requested to make up for these."""
 
     def cut(tokens: list[ScoredToken]) -> list[ScoredToken]:
         kept = [rank for rank, token in enumerate(tokens, 1) if token["id"] not in lists.hubs]
@@ -66,7 +67,8 @@ def rows(view: "PromptView") -> Iterator[Record]:
 
 
 def _sides(where: Record, lists: HeadPattern | TokenPattern) -> Iterator[Record]:
-    """Yield rows of what a position looks for, is found by and sends, and of the position that looks at it most."""
+    """Yield the rows of one position: the tokens that it looks for, is found by and sends, and the position that
+    attends to it most."""
     yield from listed({"panel": "patterns", **where}, lists["pattern"], "score")
     yield from listed({"panel": "found_by", **where}, lists["found_by"], "score")
     if look := lists["found_from"]:
@@ -76,8 +78,8 @@ def _sides(where: Record, lists: HeadPattern | TokenPattern) -> Iterator[Record]
 
 
 def tables(view: "PromptView") -> list[Table]:
-    """Make the table of heads or of tokens, whichever was asked for. Of the positions that a head looks at, show the
-    one with the largest weight."""
+    """Make the table of heads or of tokens, whichever was asked for. Of the positions that a head attends to, only the
+    one with the largest weight is shown."""
     how = f"{view.convention}, {view.lens}"
     shown = []
     if view.patterns is not None and view.position is not None:

@@ -1,5 +1,5 @@
-"""Show what the page of a run has above all panels: the tokens of the text, what is changed in the run, and what it
-predicts."""
+"""Show the top of the page of a run, above all panels: the tokens of the text, what is changed in the run, and what the
+model predicts."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ class Change(TypedDict):
     neuron: int | None
     head: int | None
     value: float
-    position: int | None  # None: at all positions
+    position: int | None  # None for a change at all positions
 
 
 def change_of(change: grammar.Change) -> Change:
@@ -37,7 +37,7 @@ def change_of(change: grammar.Change) -> Change:
 def change_rows(changes: Iterable[Change]) -> Iterator[Record]:
     for change in changes:
         where: Record = {"layer": change["layer"], "head": change["head"], "neuron": change["neuron"]}
-        where |= {"position": change["position"]}  # None: at all positions
+        where |= {"position": change["position"]}  # None stands for all positions
         yield {"panel": "changes", **where, "measure": "coefficient", "value": change["value"]}
 
 
