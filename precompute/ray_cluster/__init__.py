@@ -5,6 +5,8 @@ import secrets
 import sys
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
+# Serve starts an HTTP proxy again that is not ready within 5 seconds: on a busy machine it would never be.
+os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
 
 LOCAL = "local"  # the address of a cluster of this machine alone, which ends with the command
 
