@@ -36,7 +36,7 @@ from typing import Self
 
 
 class LexiscopeError(Exception):
-    """Something the user can act on; its text is shown as it is, without a traceback."""
+    """An error that the user can act on; its text is shown as it is, without a traceback."""
 
     def bare(self) -> Self:
         """Return this error without its traceback and causes, whose frames would keep files open."""

@@ -1,5 +1,5 @@
-"""Hold the matrices of a layer's heads, each as two factors that are never multiplied out: of one model, or of a
-difference of two."""
+"""Hold the matrices of a layer's heads, each as two factors that are never multiplied out: those of one model, or of a
+difference of two models."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Factors = tuple[Float32 | Float64, Float32 | Float64]  # (d_model, d) each: the 
 
 @dataclass(frozen=True)
 class HeadFactors:
-    """Hold the vectors that the matrices of a layer's heads are made of."""
+    """The vectors that the matrices of a layer's heads are made of."""
 
     shape: Shape
     own: Vectors  # vectors of the model; of a difference, the tuned model's
@@ -42,7 +42,8 @@ class HeadFactors:
         return subtracted(own, self._of_head(self.base, matrix, head)) if self.base else own
 
     def norms(self) -> dict[str, NDArray[Any]]:
-        """Return the norms of the heads' matrices of a difference, and the base's, by the names of FORMAT.md."""
+        """Return the norms of the heads' matrices of a difference, and those of the base's matrices, as arrays by their
+        names in FORMAT.md."""
         if not self.base:
             return {}
         norms: dict[str, NDArray[Any]] = {}
@@ -63,7 +64,8 @@ class HeadFactors:
 
 
 def head_matrix(factors: HeadFactors, matrix: str, head: int, source: Embedding, target: Embedding) -> Matrix:
-    """Return a head's vo or qk; only this head's vectors are multiplied with the vocabulary."""
+    """Return a head's matrix `vo` or `qk` for the pair search; only this head's vectors are multiplied with the
+    vocabulary."""
     W_left, W_right = factors.of_head(matrix, head)
     return Matrix(source, target, W_left, W_right, _product(W_left, source), _product(W_right, target))
 

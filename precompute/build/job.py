@@ -60,7 +60,8 @@ def _make(prepared: PreparedBuild, device: torch.device, pool: Executor, progres
 
 
 def _beside_layers(task: Task) -> str:
-    """Return the message about work that does not count as a layer; "" for a layer, and for work that takes no time."""
+    """Return the message about work that does not count as a layer. The message is empty for a layer, and for work that
+    takes no time."""
     match task[0].part:
         case "vocabulary" | "classifier" | "lists":
             return ""

@@ -1,5 +1,5 @@
-"""Prepare a build: lock its index, and find out what is missing. Pieces that are made, here or elsewhere, are written
-and listed at once, so that a build can be killed at any moment."""
+"""Prepare a build: lock its index, and find out what is missing. Each finished piece, made here or elsewhere, is
+written and listed at once, so that a build can be killed at any moment."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ class PreparedBuild:
 
     @property
     def added(self) -> str:
-        """Return what layers that have lists lack, for people: "stats of layers 0-11"."""
+        """Return a text about parts that are missing in layers with lists, such as "stats of layers 0-11"."""
         pieces = {piece for task in self.tasks for piece in task}
         layers = {part: tuple(at for at in self.manifest.shards if Piece(part, at) in pieces) for part in PARTS}
         return ", ".join(f"{part} of {layers_text(of)}" for part, of in layers.items() if of)
@@ -64,7 +64,8 @@ class PreparedBuild:
         return Work(self.manifest.stored, len(self.missing), Piece("neighbours") in pieces, workers, unchanged, stats)
 
     def write(self, made: Mapping[Piece, Arrays]) -> None:
-        """Write pieces and list them. The vocabulary is written first, because an index cannot be opened without it."""
+        """Write pieces and list them in the manifest. The vocabulary is written first, because an index cannot be
+        opened without it."""
         self.folder.check()
         manifest = self.manifest
         for piece, arrays in made.items():
@@ -94,8 +95,8 @@ class PreparedBuild:
             progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
 
     def note_changes(self, progress: Progress) -> int:
-        """Record what changed in a difference beside its lists, and in which missing layers nothing changed; return the
-        number of these layers. The manifest holds the record from its next piece on."""
+        """Report how much the embedding of a difference changed, which the manifest records from its next piece on, and
+        in which missing layers nothing changed; return the number of these layers."""
         if not isinstance(self.model, Difference) or not self.missing:
             return 0
         self.manifest = self.manifest.with_changes(embedding_change=self.model.embedding_changes)

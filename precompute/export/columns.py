@@ -1,7 +1,9 @@
-"""Read the lists of one layer as columns of numpy, a row per entry: of a kind of vectors, or of the pairs of heads.
+"""Read the lists of one layer, of a kind of vectors or of the pairs of heads, as numpy columns with a row for each
+entry.
 
-Lists that say nothing have no rows: those of vectors and heads that did not change in a difference, and of directions
-that a head does not have."""
+Lists that say nothing have no rows: those of vectors and heads that did not change in a difference, and those of
+directions that a head does not have.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """Hold texts as numbers of `names`: a name or a token is in memory once, however many rows have it."""
+    """A column of texts, held as positions in `names`: a name or a token is in memory once, however many rows have
+    it."""
 
     numbers: Array
     names: Sequence[str]
@@ -37,8 +40,8 @@ Columns: TypeAlias = Mapping[str, Column]  # all of one length, except None
 def vector_columns(
     index: Index, kind: str, layer: int, lenses: Sequence[str], ends: Sequence[str] = ENDS, k: int | None = None
 ) -> Columns:
-    """Return the first k entries of every list. `head` is None for neurons; for a vector that heads share, it is the
-    first head."""
+    """Return the first k entries of every list of a kind. The column `head` is None for neurons; for a vector that
+    heads share, it is the first of them."""
     shape, shard = index.shape, index.shard(layer)
     lens_at, end_at = _positions("lens", lenses, index.stored.lenses), _positions("end", ends, ENDS)
     ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, L, 2, k)
@@ -116,7 +119,8 @@ def _positions(what: str, names: Sequence[str], known: Sequence[str]) -> list[in
 
 
 def _axes(shape: tuple[int, ...]) -> list[Array]:
-    """Return for every entry of an array, in order, where it stands along each axis."""
+    """Return one array for each axis: for every entry of an array of this shape, in order, its position along that
+    axis."""
     return [np.broadcast_to(axis, shape).reshape(-1) for axis in np.ogrid[tuple(map(slice, shape))]]
 
 

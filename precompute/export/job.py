@@ -127,7 +127,7 @@ def _write_files(
 
 
 class Entries:
-    """Make Arrow tables of an index, a row per entry; names and tokens are dictionaries."""
+    """Make Arrow tables of an index, with a row for each entry; names and tokens are dictionary columns."""
 
     def __init__(self, index: Index, lenses: Sequence[str]) -> None:
         self.index = index

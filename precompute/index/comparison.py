@@ -72,7 +72,8 @@ class Comparison:
         return tuple(kind for kind in self.record.kinds if kind in self.record.files)
 
     def similarity(self, kind: str) -> Floats:
-        """Return (L_A, L_B): mean |r| over all pairs of a vector of one layer and one of the other."""
+        """Return the mean |r| over all pairs of a vector of one layer and one of the other, (layers of A, layers of
+        B)."""
         return self._checked(kind, "similarity")
 
     def assignment(self, kind: str) -> list[tuple[int, int]]:
@@ -81,7 +82,8 @@ class Comparison:
         return self._assignment(kind, "assignment")
 
     def feature_space(self, kind: str) -> Floats | None:
-        """Return (L_A, L_B): mean |r| of the vectors as they are, over d_model coordinates; None if d_model differs."""
+        """Return the mean |r| of the vectors as they are, over their d_model coordinates, (layers of A, layers of B);
+        None if d_model differs."""
         return self._checked(kind, "feature_space") if self.record.has_feature_space else None
 
     def feature_assignment(self, kind: str) -> list[tuple[int, int]] | None:
@@ -129,8 +131,8 @@ class Comparison:
         return self._checked(KERNEL, "kernel")
 
     def stitching(self) -> list[dict[str, Any]]:
-        """Return what `lexiscope stitch` measured with these weights, one StitchingRun each; empty if it measured
-        nothing."""
+        """Return what `lexiscope stitch` measured with these weights, as StitchingRun records; empty if nothing was
+        measured."""
         weights = self.a.weights_sha256, self.b.weights_sha256
         runs = read_runs(self.folder)
         return [run.model_dump() for run in runs if (run.a_weights_sha256, run.b_weights_sha256) == weights]

@@ -33,7 +33,7 @@ KNOWN_METADATA = ("model", "build", "format", "layer", "part")  # a file may hav
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Hold the tokens and the norms of their embeddings, in memory."""
+    """The tokens and the norms of their embeddings, in memory."""
 
     tokens: TokenTable
     centred_norms: tuple[Floats, ...]  # (d_vocab,) of the embedding, and of the unembedding if it is another matrix
@@ -95,7 +95,8 @@ class ClassifierLists:
 
 
 def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
-    """Return the metadata of a file: its build, its layer, and its part, unless the part is as old as format 3."""
+    """Return the metadata of a file: its build, its layer, and its part, except for parts that are as old as format
+    3."""
     known = {"model": manifest.model, "build": manifest.build, "format": str(FORMAT)}
     if piece.layer is not None:
         known["layer"] = str(piece.layer)
@@ -153,7 +154,7 @@ def open_shard(folder: Path, manifest: Manifest, layer: int) -> Shard:
 
 
 def check_piece(path: Path, manifest: Manifest, piece: Piece) -> int:
-    """Return the length of a file that the index can use; raise ShardDamaged for every error that opening it can
+    """Return the length of a file if the index can use it; raise ShardDamaged for every error that opening it can
     find."""
     file = open_piece(path, manifest, piece)
     if piece.part == "vocabulary":
@@ -162,8 +163,9 @@ def check_piece(path: Path, manifest: Manifest, piece: Piece) -> int:
 
 
 def _check_bounds(file: TensorFile, stored: Stored) -> None:
-    """Raise ShardDamaged unless the inverted lists of each lens and end begin where the lists before end, and end with
-    their arrays. These few numbers are zeros in a file that has its length and its header but not its content."""
+    """Raise ShardDamaged unless, for each lens and end, the inverted lists begin where the lists before them end, and
+    the last ones end with their arrays. These few numbers are zeros in a file that has its length and its header but
+    not its content."""
     for lists, others in (("inverted", "vector"), ("paired", "place"))[: 2 if stored.pairs else 1]:
         n_entries, n_others = (file.tensors[f"{lists}.{name}"].shape[0] for name in ("rank", others))
         length = file.tensors[f"{lists}.offsets"].shape[-1]  # d_vocab + 1

@@ -1,5 +1,5 @@
-"""Say what an index stores of a model: which kinds of vectors, under which lenses, and how long its lists are. A build
-can leave out kinds, a lens, or all pairs of heads; a model's Shape says what the model has."""
+"""Describe what an index stores of a model: which kinds of vectors, under which lenses, and how long its lists are. A
+build can leave out kinds, a lens, or all pairs of heads; a model's Shape says what the model has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,23 +34,24 @@ class Stored:
 
     @cached_property
     def counted_kinds(self) -> tuple[str, ...]:
-        """Return the kinds whose lists tell which tokens are hubs and which lens reads best: directions only if nothing
-        else is stored, so that no number of another list depends on them."""
+        """Return the kinds whose lists decide which tokens are hubs and which lens reads best. Directions count only if
+        nothing else is stored, so that no number of another list depends on them."""
         return self.weight_kinds or self.kinds
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Return the matrices of which directions, and their singular values, are stored: `vo`, `qk`."""
+        """Return the matrices (`vo`, `qk`) of which directions and their singular values are stored."""
         return tuple(matrix for matrix, kinds in DIRECTIONS.items() if not {*kinds}.isdisjoint(self.kinds))
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """Return those of COMPARED whose two kinds are both stored: `ff`, `vo`, `qk`."""
+        """Return which pairs of kinds are compared, because both kinds are stored: of `ff` (key, value), `vo` (v, o),
+        `qk` (q, k)."""
         return tuple(name for name, kinds in COMPARED.items() if {*kinds} <= {*self.kinds})
 
     @property
     def similarity(self) -> bool:
-        """Return True if a neuron's key is compared with its value."""
+        """Return True if the keys of neurons are compared with their values."""
         return "ff" in self.compared
 
     @property
@@ -69,7 +70,7 @@ class Stored:
 
     @property
     def lens(self) -> str:
-        """Return the lens of a page that is asked for without one."""
+        """Return the lens that is shown when a page is asked for without one."""
         return self.lenses[0]
 
     @property
@@ -86,7 +87,8 @@ class Stored:
 
 
 def position(what: str, asked: str, known: Sequence[str]) -> int:
-    """Return where a name stands among the known ones, which is how shards number lenses, ends, presets and kinds."""
+    """Return the position of a name among the known ones, which is the number that lenses, ends, presets and kinds have
+    in a file."""
     if asked not in known:
         raise NotFound(f"{what} {asked!r}: there are {', '.join(known)}")
     return known.index(asked)

@@ -15,8 +15,8 @@ Answer = TypeVar("Answer")
 
 
 def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int]]:
-    """Return the numbers of prompts, in groups. `lengths` are in tokens; `rows` says how many runs each prompt
-    needs."""
+    """Return the positions of prompts in their list, in groups of similar length. `lengths` are in tokens; `rows` says
+    how many runs each prompt needs."""
     groups: list[list[int]] = []
     longest = count = 0
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):

@@ -1,4 +1,5 @@
-"""The parameters of a model, or of a difference of two, in memory: all that questions need for which nothing runs."""
+"""Hold the parameters of a model, or of a difference of two models, in memory, for all asks that run no part of a
+model."""
 
 from abc import ABC, abstractmethod
 
@@ -27,27 +28,27 @@ class LoadedParameters(ABC):
 
     @abstractmethod
     def vectors(self, kind: str, layer: int) -> Tensor:
-        """Return the vectors of a kind and layer, (count, d_model)."""
+        """Return the vectors of a kind in a layer, (count, d_model)."""
 
     @abstractmethod
     def lacks(self, kind: str, layer: int) -> bool:
-        """Return True if these vectors would have to be made first: directions are made when they are first asked
+        """Return True if these vectors would have to be computed first, as directions are when they are first asked
         for."""
 
     def every_layer(self, kind: str) -> list[Tensor]:
         return [self.vectors(kind, layer) for layer in range(self.shape.n_layers)]
 
     def heads(self, kind: str, layer: int) -> Tensor:
-        """Return (heads, d_head, d_model): as many heads as are stored, since grouped heads' w_k and w_v are not
-        repeated."""
+        """Return the vectors of a kind by head, (heads, d_head, d_model): as many heads as are stored, which means that
+        w_k and w_v of grouped heads are not repeated."""
         return self.split_heads(self.vectors(kind, layer))
 
     def split_heads(self, vectors: Tensor) -> Tensor:
-        """Split (count, d_model) into (heads, d_head, d_model)."""
+        """Split vectors (count, d_model) by head into (heads, d_head, d_model)."""
         return vectors.reshape(-1, self.shape.d_head, self.shape.d_model)
 
     def factors(self, matrix: str, layer: int) -> list[Factors]:
-        """Return the terms whose sum is a head's matrix: sign * left[h]ᵀ right[h]."""
+        """Return terms (sign, left, right) whose sum is the matrix of each head h: sign * left[h]ᵀ right[h]."""
         left, right = FACTORS[matrix]
         return [(1.0, self.heads(left, layer), self.heads(right, layer))]
 
@@ -95,6 +96,6 @@ class LoadedDifference(LoadedParameters):
 
 
 def check_number(what: str, number: int | None, count: int) -> None:
-    """Raise NotFound if a layer, head, neuron, ... was asked for by a number that none of the `count` has."""
+    """Raise NotFound if a layer, head, neuron, ... was asked for by a number that is not below `count`."""
     if number is not None and not 0 <= number < count:
         raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")

@@ -23,11 +23,11 @@ def error_of_products(d_model: int) -> tuple[float, float]:
 
 
 def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
-    """Return the numbers, rising, of all that may be among the n largest when each of scores (N,) is off by up to error
-    * factor.
+    """Return, in rising order, the positions of all scores (N,) that may be among the n largest if each is off by up to
+    error * factor.
 
-    The n-th largest of any set of lower bounds is a lower bound of the n-th largest score: this is applied first to
-    groups, then to those that the groups leave.
+    The n-th largest of any set of lower bounds is a lower bound of the n-th largest score: this is used first for
+    groups of scores, then for the scores of the groups that are left.
     """
     n = min(n, len(scores))
     if scores.device.type == "cpu":
@@ -40,7 +40,7 @@ def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
 
 @kernel()
 def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candidates: NDArray[np.int64]) -> int:
-    """Write into `candidates`, and return how many there are."""
+    """Do as `proposals` does, but write the positions into `candidates`, and return how many there are."""
     groups = len(scores) // GROUP
     floor = LOWEST
     if n <= groups:

@@ -88,7 +88,7 @@ def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
             super().update(n)
 
         def update_transfer(self, _: float) -> None:
-            """Let the client count network traffic here, and not in a second bar."""
+            """Ignore network traffic, which the client would otherwise show in a second bar."""
 
         def set_transfer_postfix_str(self, *_: object, **__: object) -> None:
             pass
@@ -104,8 +104,8 @@ def quiet() -> None:
 
 @contextmanager
 def in_words(repository: str, revision: str | None, folder: Path, writing: bool = False) -> Iterator[None]:
-    """Raise the client's errors as errors of Lexiscope; `folder` is where files are written, for the message about a
-    full disk."""
+    """Raise errors of the Hub's client as errors of Lexiscope; `folder` is where files are written, for the message
+    about a full disk."""
     with explain_hub_errors(folder, lambda error: _explain(error, repository, revision, writing)):
         yield
 

@@ -83,7 +83,8 @@ class BruteForce:
         return HeadMatrix(self.embedding(left, lens) @ W_left, self.embedding(right, lens) @ W_right.T)
 
     def _multiplied_out(self, layer: int, matrix: str, head: int) -> tuple[Float64, Float64]:
-        """Return the head's matrix in the tuned model and in the base, (d_model, d_model) each."""
+        """Return the whole matrix of a head, as a product, in the tuned model and in the base, (d_model, d_model)
+        each."""
         assert isinstance(self.model, Difference)
         models = (self.model.tuned, self.model.base)
         factors = (
@@ -93,7 +94,7 @@ class BruteForce:
         return tuned, base
 
     def allowed(self, preset: str, tokens: Ids, others: Ids) -> NDArray[np.bool_]:
-        """Return whether a preset has the pair (token, other), for arrays that numpy can broadcast."""
+        """Return True where a preset allows the pair (token, other), for arrays that numpy can broadcast."""
         distinct = self.surface[tokens] != self.surface[others]
         words = self.words[tokens] & self.words[others]
         masks = {"all": np.ones_like(distinct), "distinct": distinct, "words": distinct & words}
@@ -101,7 +102,7 @@ class BruteForce:
 
 
 def _lensed(W: Float64, lens: str) -> Float64:
-    """Return W (d_vocab, d_model); under the cosine lens, every row is centred and normalised."""
+    """Return W (d_vocab, d_model); under the cosine lens, every row is centred and set to length one."""
     if lens == "dot":
         return W
     mean = W.mean(axis=0)

@@ -1,4 +1,5 @@
-"""Check the lists of a classification head against the weights: every label, and a sample of the step before."""
+"""Check the lists of a classification head against the weights: those of every label, and a sample of those of the
+layer before the labels."""
 
 from collections.abc import Iterator
 
@@ -57,7 +58,7 @@ def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number
 
 
 def _row(model: Model, kind: str, number: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """Return one vector, straight from the checkpoint."""
+    """Return one vector of the head, read straight from the checkpoint."""
     names = [name.format(model.prefix) for name in TENSORS[kind]]
     name = next(name for name in names if name in model.checkpoint.files)
     row: np.ndarray[tuple[int], np.dtype[np.float32]] = model.checkpoint.tensor(name)[number].numpy()

@@ -1,5 +1,5 @@
 """Keep a board on which tasks write what they do and how long their first work took, so that it can be shown. The board
-is an actor that ends with the command. Only the display depends on it, so nothing waits for it and its errors are
+is a Ray actor that ends with the command. Only the display depends on it, so nothing waits for it and its errors are
 ignored. It is a process of its own that starts in a moment: nothing here imports torch."""
 
 import time
@@ -19,7 +19,7 @@ class Doing:
 
 @dataclass(frozen=True)
 class Notes:
-    """Hold what stands on a board."""
+    """What is written on a board."""
 
     doing: dict[str, Doing] = field(default_factory=dict)  # what tasks do, by their names
     costs: dict[str, dict[str, Any]] = field(default_factory=dict)  # the fields of Costs, by the names of models
@@ -56,7 +56,7 @@ class Reader:
         self._last = Notes()
 
     def read(self) -> Notes:
-        """Return what stood on the board a moment ago."""
+        """Return the newest notes that have arrived, without waiting."""
         try:
             if self._asked is not None and ray.wait([self._asked], timeout=0)[0]:
                 self._last, self._asked = ray.get(self._asked), None
@@ -76,7 +76,7 @@ class Writer:
         self.step(0.0)
 
     def step(self, share: float) -> None:
-        """Add up shares of a layer, and write them now and then."""
+        """Add a share of a layer to what is done, and write the sum to the board now and then."""
         self._done += share
         if time.monotonic() - self._written > SECONDS_BETWEEN:
             self._written = time.monotonic()

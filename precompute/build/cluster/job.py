@@ -77,7 +77,7 @@ def _work(orders: Sequence[Order], size: TaskSize, progress: ClusterProgress) ->
 
 
 def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
-    """Write what was made; report what could not be made, and count it against its model."""
+    """Write the pieces that a task made, or report why it failed and count the failure for its model."""
     build = order.build
     build.left -= 1
     try:

@@ -1,5 +1,5 @@
-"""Run on a machine of the cluster: make the pieces of a task, as they are made anywhere. Errors are returned, not
-raised, so that the job knows on which machine they happened and what can be done."""
+"""Make the pieces of a task on a machine of the cluster, in the same way as on a single machine. Errors are returned,
+not raised, so that the job knows on which machine they happened and what can be done."""
 
 import traceback
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +33,7 @@ Fault: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class BuildInputs:
-    """Hold what the tasks of one build share; it is in the object store once."""
+    """What the tasks of one build share; Ray's object store holds it once."""
 
     key: str  # identifies the build: a process keeps what it has loaded for the last one
     name: str

@@ -1,4 +1,4 @@
-"""Declare what a layer's file gives to readers: lists of a vector and of a head's pairs."""
+"""Declare what readers get from a layer's file: lists of a vector, lists of a head's pairs, and numbers about them."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ class Moments(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How much the top of one list shares with each end of another: Sim_100, 0 to 1."""
+    """How much the top of one list shares with each end of another: the paper's Sim_100, from 0 to 1."""
 
     top: float
     bottom: float

@@ -1,5 +1,5 @@
-"""What a worker answers, as plain data: each answer is a part of a page's JSON. A worker knows tokens by their ids;
-the server puts their texts, and what else an index stores, beside them (the fields that are NotRequired)."""
+"""Define what a worker answers, as plain data: each answer is a part of a page's JSON. A worker knows tokens by their
+ids; the server adds their texts, and what else an index stores (the fields that are NotRequired)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
@@ -11,7 +11,7 @@ from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts
 
 PanelName = Literal["evolution", "attention", "patterns", "neurons", "coverage", "attribution"]
-Baseline = Literal["pairs", "words"]  # what sources are shuffled with: other pairs' targets, or random words
+Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
 COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
@@ -62,7 +62,7 @@ def put_words(answer: T, texts: Sequence[str]) -> T:
 
 
 class FirstTokens(TypedDict):
-    """The first tokens of a vector in a layer that is not built, as the index will list them: the server puts them
+    """The first tokens of a vector in a layer that is not built, as the index will list them; the server puts them
     beside the vector."""
 
     kind: str
@@ -79,7 +79,7 @@ OWN_LISTS = 3  # lists of one position at one head: pattern, found_by, message
 
 
 class EvolutionRow(TypedDict):
-    """The stream after one step, at every position: through the final norm and W_U."""
+    """What the stream after one step of a run predicts at every position, through the final norm and W_U."""
 
     layer: int
     after: Literal["embedding", "attention", "ff"]
@@ -97,14 +97,14 @@ class HeadAttention(TypedDict):
 
 
 class Look(TypedDict):
-    """The other end of attention, and how much of it."""
+    """Another position, which attends to this one or is attended to, and the attention weight."""
 
     position: int
     weight: float
 
 
 class Message(Look):
-    """What a position sends to one that attends to it."""
+    """What another position sends to this one, which attends to it, as tokens."""
 
     tokens: list[ScoredToken]
 
@@ -121,7 +121,7 @@ class HeadPattern(TypedDict):
 
 
 class TokenPattern(TypedDict):
-    """One position of the text at the chosen head, as words."""
+    """What one position of the text looks for, is found by and sends at the chosen head, as words."""
 
     position: int
     pattern: list[ScoredToken]
@@ -151,7 +151,7 @@ class UpTokens(TypedDict):
 
 
 class ChosenNeuron(ActiveNeuron):
-    """A neuron that was asked about."""
+    """The neuron that was asked about."""
 
     rank: int  # among the neurons of its layer by strength at the chosen position; 1 is the strongest
     coefficients: list[float]  # by position
@@ -178,7 +178,7 @@ class CoverageRow(TypedDict):
 
 
 class PartTerm(TypedDict):
-    """A head or a neuron, and what it added."""
+    """A head or a neuron, and what it added to the logit."""
 
     layer: int
     head: int | None
@@ -210,8 +210,8 @@ class NamedTerm(TypedDict):
 
 
 class Attribution(TypedDict):
-    """What each part of a run added to a token's logit at the position; without norms in between, all scales fixed.
-    The terms sum to logit - baseline."""
+    """What each part of a run added to a token's logit at the position, with the scales of all norms fixed. The terms
+    sum to logit - baseline."""
 
     token: Token
     against: Token | Literal["mean", "none"]
@@ -249,7 +249,7 @@ class PromptAnswer(TypedDict):
 
 
 class WordUsed(TypedDict):
-    """A word as the model has it."""
+    """A word, and the tokens by which the model writes it."""
 
     word: str
     tokens: list[Token]  # one, or several pieces

@@ -1,5 +1,5 @@
-"""What people type into live pages, read and written back in one way: words with weights, in groups, in pairs, or one
-that stands for a token; layers, neurons and heads; and what a run changes about them. Needs no torch."""
+"""Parse what people type into live pages, and write it back in one standard way: words with weights, in groups, in
+pairs, or a word that stands for a token; layers, neurons and heads; and the changes of a run. Needs no torch."""
 
 import re
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class NeuronPlace(Wire):
 
 
 class NeuronSet(Wire):
-    """A neuron's coefficient is set for this run; 0 switches it off."""
+    """A neuron whose coefficient is set for this run; 0 switches the neuron off."""
 
     kind: Literal["neuron"] = "neuron"
     layer: int
@@ -77,7 +77,7 @@ NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"  # a pattern, without a sign
 
 
 def checked_size(value: float) -> float:
-    """Return the number; BadRequest if it is too large for a weight or a coefficient."""
+    """Return the number; raise BadRequest if it is too large for a weight or a coefficient."""
     if abs(value) > LARGEST:
         raise BadRequest(f"{value:g} is too large: numbers go up to {LARGEST:g}")
     return value
@@ -142,7 +142,7 @@ def parse_terms(text: str) -> tuple[Term, ...]:
 
 
 def write_terms(terms: Iterable[Term]) -> str:
-    """Write terms in the one usual way: with commas, or with signs as soon as one of them has a weight."""
+    """Write terms in the one standard way: with commas, or with signs as soon as one of them has a weight."""
     terms = tuple(terms)
     if all(term.weight == 1 for term in terms):
         return ",".join(_quoted(term.word) for term in terms)
@@ -178,7 +178,7 @@ def write_groups(groups: Iterable[Group]) -> str:
 
 
 def write_words(words: Iterable[str]) -> str:
-    """Write words as groups of one."""
+    """Write words as `parse_groups` reads them, each as a group of its own."""
     return write_groups((Word(word=word),) for word in words)
 
 

@@ -22,7 +22,7 @@ from lexiscope.precompute.project.rounding import TINY, gamma
 LARGEST_BYTE = 127
 LARGEST_D = 2**24 // LARGEST_BYTE**2  # most coordinates for which sums of products are exact in float32
 SMALLEST_STEP = 1e-15  # rows that need a smaller step become 0; the product of two such steps is far from underflow
-USUAL_LOSS_SHARE = 0.007  # what rows of 64 coordinates usually lose by rounding, as a share of their norm; for plans only
+USUAL_LOSS_SHARE = 0.007  # what rows of 64 coordinates usually lose by rounding, as a share of their norm; for plans
 TIMED_SHAPE = (256, 1024)  # rows and columns of the product that is timed
 TIMED_RUNS = 7
 

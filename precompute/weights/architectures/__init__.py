@@ -1,6 +1,5 @@
-"""The supported architectures, one file each: every module here that defines MODEL is one.
-Finds the one that a checkpoint's config.json asks for.
-"""
+"""Find the architecture that a checkpoint's config.json asks for. Each supported one has a file here: every module that
+defines MODEL."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -22,7 +21,7 @@ def supported() -> dict[str, type[Model]]:
 
 
 def names() -> list[str]:
-    """Return what people call the supported architectures."""
+    """Return the names of the supported architectures for people."""
     return sorted({name for model in supported().values() for name in model.model_types.values()}, key=str.lower)
 
 

@@ -1,7 +1,7 @@
-"""What a family of models says of itself, in names: which checkpoints it has, and which module holds what.
+"""Declare what a family of models says of itself, in names: which checkpoints it has, and which module holds what.
 
 Weights of the modules of one block hold the vectors; a run by `transformers` passes through the same modules, so the
-same names say where its hooks sit (precompute/live/run.py).
+same names say where the hooks of a run are (precompute/live/run.py).
 """
 
 from typing import ClassVar, Literal

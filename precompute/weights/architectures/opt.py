@@ -1,4 +1,4 @@
-"""OPT: separate matrices, learned positions (stored two rows further on), norms before the blocks."""
+"""OPT: separate matrices, learned positions (stored from the third row on), norms before attention and FF."""
 
 from lexiscope.precompute.errors import UnsupportedArchitecture
 from lexiscope.precompute.shape import Shape
