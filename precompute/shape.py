@@ -64,7 +64,7 @@ class Shape:
     causal: bool = True  # a position sees only those before it; False: an encoder
     name: str = ""  # the architecture's name for people: "GPT-2", "Llama"
     left_out: tuple[str, ...] = ()  # what the model does with q and k that lists of QK do not show
-    left_out_writing: tuple[str, ...] = ()  # what it does with the writing of heads and neurons that lists do not show
+    left_out_writing: tuple[str, ...] = ()  # what it does with what heads and neurons write that lists do not show
     d_rotary: int | None = None  # how many channels of a head turn with the position, if it is not all or none
     predicts: Predicts = "next"
 
@@ -75,7 +75,7 @@ class Shape:
 
     @cached_property
     def weight_kinds(self) -> tuple[str, ...]:
-        """Return the kinds that are rows or columns of weights: all but directions."""
+        """Return the kinds whose vectors are rows or columns of weights: all except directions."""
         return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
 
     def identity(self) -> dict[str, object]:

@@ -32,8 +32,8 @@ class BuildFolder:
             raise folder_gone(self.folder)
 
     def save(self, manifest: Manifest) -> None:
-        """Save the manifest: the files that it lists count from here on. Readers of an index that is not rebuilt see
-        them at once."""
+        """Save the manifest; from then on the files that it lists belong to the index. Readers of an index that is not
+        being rebuilt see them at once."""
         if self.manifest_name == MANIFEST:
             self._put_tokenizer(manifest)
         manifest.save(self.folder, self.manifest_name)

@@ -22,7 +22,7 @@ class Work:
     stored: Stored
     layers: int  # layers to make
     neighbours: bool  # whether the nearest tokens are to be made, too
-    workers: int  # threads
+    workers: int  # threads that work at once
     unchanged: int = 0  # how many of these layers did not change in a difference: they take next to no time
     stats: int = 0  # layers whose moments are to be made, which takes little time beside their lists
 

@@ -71,7 +71,8 @@ def head_matrix(factors: HeadFactors, matrix: str, head: int, source: Embedding,
 
 
 def frobenius_norm(factors: Factors) -> float:
-    """Compute |left rightᵀ| from two matrices (d, d): the sum of the products of leftᵀ left with rightᵀ right."""
+    """Return the norm |left rightᵀ| of a head's matrix without multiplying it out, from two small matrices (d, d): the
+    squared norm is the sum of the products of the entries of leftᵀ left and rightᵀ right."""
     left, right = (torch.from_numpy(factor).double() for factor in factors)
     square = float(((left.T @ left) * (right.T @ right)).sum())
     return math.sqrt(max(0.0, square))

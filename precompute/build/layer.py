@@ -196,7 +196,8 @@ def _compile(projector: Projector, V: torch.Tensor) -> None:
 
 
 def _costs(pending: PendingLists, searches: Searches) -> Costs:
-    """Return medians of the measured times, because the first search may wait for a kernel to be compiled."""
+    """Return the costs as medians of the measured times, because the first search may wait for a kernel to be
+    compiled."""
     vectors = statistics.median(block.result() for block in pending.blocks[:MEASURED_BLOCKS])
     by_lens: dict[str, list[float]] = {}
     for (_, _, lens), search in searches.items():
@@ -229,7 +230,7 @@ def _start_coherences(context: BuildContext, lists: dict[str, Lists], hub_mask: 
 
 
 def _start_searches(context: BuildContext, factors: HeadFactors | None, heads: Iterable[int]) -> Searches:
-    """Start the searches of all heads at once, so that no processor waits for the last one of a kind."""
+    """Start the searches for pairs of all heads at once, so that no processor waits for the last search of a kind."""
     stored, searches = context.stored, Searches()
     if not factors:
         return searches

@@ -96,7 +96,7 @@ def as_built(options: BuildOptions, current: Manifest | None, old: Mapping[str, 
 
 
 def check_size(manifest: Manifest) -> None:
-    """Raise BuildError if the layers would be larger than a layer can be."""
+    """Raise BuildError if the file of a layer would be larger than it can be."""
     n_bytes, entries = shard_size(manifest.stored)
     if n_bytes > LARGEST_SHARD or entries > np.iinfo(np.uint32).max:
         raise BuildError(

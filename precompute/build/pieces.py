@@ -63,7 +63,7 @@ def _make_neighbours(context: BuildContext, *_: object) -> Arrays:
 
 def _make_classifier(context: BuildContext, *_: object) -> Arrays:
     """Make the lists of a classification head, whose vectors read the stream and belong to no layer. No token counts as
-    a hub, because two labels have too few lists to tell."""
+    a hub (a token in an unusual share of lists), because two labels have too few lists to tell."""
     head = read_head(context.model)
     assert head, f"{context.model.checkpoint.name} has no classification head"
     stored, projector = context.stored, context.projectors["reads"]

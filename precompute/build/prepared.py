@@ -79,7 +79,7 @@ class PreparedBuild:
         self.manifest = manifest
 
     def finish(self, progress: Progress) -> None:
-        """Put the index in its place, once all pieces are written."""
+        """Let the new index replace the old one, once all pieces are written."""
         folder, n_layers = self.folder.folder, self.model.shape.n_layers
         self.manifest = with_best_lens(folder, self.manifest)
         written = self.folder.finish(self.manifest)
@@ -151,6 +151,6 @@ def prepare(
 
 
 def _tasks(pieces: list[Piece]) -> list[Task]:
-    """Group the pieces of each layer, which are made together."""
+    """Group the pieces of each layer into one task, because they are made together."""
     groups = groupby(pieces, lambda piece: (piece.layer, None if piece.layer is not None else piece.part))
     return [tuple(of_task) for _, of_task in groups]

@@ -53,7 +53,7 @@ def counts_of_changed(counts: Array, norms: Array | None) -> Array:
 
 
 def changes_text(folder: Path, manifest: Manifest) -> str:
-    """Say how much of a difference changed, by the layers that are built."""
+    """Return a text that says how much of a difference changed, in the layers that are built."""
     changed, total, same = 0, 0, []
     for layer in manifest.shards:
         try:

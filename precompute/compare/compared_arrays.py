@@ -56,8 +56,8 @@ class Comparer:
         return {"kernel": self._reading_grams.kernel().to("cpu", torch.float32).numpy()}
 
     def chance(self) -> dict[str, float]:
-        """Return the mean |r| of random vectors, by the space in which they are compared: the similarity of layers that
-        share nothing."""
+        """Return the mean |r| that random vectors would have in each space of comparison: the similarity of layers that
+        have nothing in common."""
         generator = torch.Generator().manual_seed(0)
         V_a, V_b = (torch.randn(RANDOM, model.shape.d_model, generator=generator) for model in (self.a, self.b))
         similarities = {}

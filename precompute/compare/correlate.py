@@ -86,7 +86,7 @@ def correlate(
         for layer_a in range(a.n_layers):
             blocks = _blocks(following.result())
             if layer_a + 1 < a.n_layers:
-                following = pool.submit(a.layer, layer_a + 1, device)  # is read while this layer is multiplied
+                following = pool.submit(a.layer, layer_a + 1, device)  # read while this one is multiplied
             sums = pool.map(sum_block, [(left, right) for left in blocks for right in kept])
             for _ in blocks:
                 for layer_b in numbers:

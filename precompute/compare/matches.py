@@ -28,7 +28,7 @@ class Matches:
         _insert(self.r, self.others, rows, others, r.astype(np.float32))
 
     def arrays(self, side: str, count: int) -> dict[str, Array]:
-        """Return the matches as they are stored; `count` is the number of vectors in a layer of the other model."""
+        """Return the matches as arrays for the file; `count` is the number of vectors in a layer of the other model."""
         self._fill_with_zeros()
         return {
             f"{side}.layer": (self.others // count).astype(np.uint16),

@@ -24,7 +24,8 @@ SMALLEST_SPREAD = 1e-6  # share of the largest spread for a vector's length; a p
 
 @dataclass(frozen=True)
 class Grams:
-    """Products of two embeddings over the tokens they share, and their means."""
+    """The products of two models' embeddings with themselves and each other, over the tokens they share, and the mean
+    embeddings."""
 
     AA: Tensor  # (d_A, d_A) of the centred embeddings
     BB: Tensor  # (d_B, d_B)
@@ -85,7 +86,7 @@ class UnitRows:
 
 
 def unit_rows(grams: Grams, pool: Executor) -> tuple[UnitRows, UnitRows]:
-    """Return the UnitRows of A and of B."""
+    """Return what turns vectors of A into rows, and the same for B."""
     (half_a, inverse_a), (half_b, inverse_b) = pool.map(_halves, (grams.AA, grams.BB))
     P, c, Q = torch.linalg.svd(inverse_a.T @ grams.AB @ inverse_b)
     largest_a, largest_b = (float(torch.linalg.vector_norm(half, dim=0).max()) for half in (half_a, half_b))

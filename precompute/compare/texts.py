@@ -22,7 +22,8 @@ class Cut:
 
 
 class Cutter:
-    """Cuts a text into the tokens of A and those of B, and leaves out texts that the two cut differently."""
+    """A cutter of texts for two models: it cuts a text into the tokens of A and those of B, and refuses texts that the
+    two cut differently."""
 
     def __init__(self, a: Model, b: Model, length: int) -> None:
         """Prepare to cut texts, each after `length` tokens, special ones included."""

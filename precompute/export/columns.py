@@ -125,7 +125,7 @@ def _axes(shape: tuple[int, ...]) -> list[Array]:
 
 
 def _heads(index: Index, kind: str, n: int) -> tuple[Array | None, Array]:
-    """Return the head of every vector of a kind, None for neurons, and the vector's number in its head."""
+    """Return, for every vector of a kind, its head (None for neurons) and its number in that head."""
     if kind.startswith("ff_"):
         return None, np.arange(n, dtype=np.uint32)
     heads, numbers = np.array([index.shape.head_and_subhead(kind, row) for row in range(n)]).T

@@ -251,7 +251,7 @@ class Index:
     def _open_files(cls, folder: Path, manifest: Manifest, stamp: Stamp | None, before: "Index | None") -> Self:
         same_build = before is not None and before.manifest.build == manifest.build
         if before and same_build and before.manifest.vocabulary == manifest.vocabulary:
-            vocabulary = before._vocabulary  # keeps the texts and searches that were made of its tokens
+            vocabulary = before._vocabulary  # kept with the texts and searches that were made of its tokens
         else:
             vocabulary = Vocabulary.of(open_listed(folder, manifest, Piece("vocabulary")), manifest.shape)
         shards: dict[int, Shard] = {}

@@ -1,5 +1,5 @@
-"""Open the files of an index. Each must be of this build and hold the arrays of its part; arrays that are not
-known here are ignored."""
+"""Open the files of an index. Each file must belong to this build and hold the arrays of its part; arrays that this
+version does not know are ignored."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ class ClassifierLists:
         return VectorLists(ids, scores, norm, *coherences)
 
     def base_norm(self, kind: str, index: int) -> float | None:
-        """Return |base vector|, if this is a difference from a base with such a head."""
+        """Return the norm of the base's vector, if this is a difference from a base with such a head."""
         return float(self.file.block(f"{kind}.base_norm", index)) if self.entry.subtracted else None
 
 
@@ -104,8 +104,8 @@ def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
 
 
 def layout_of(manifest: Manifest, piece: Piece, file: str) -> Layout:
-    """Return the arrays of a piece in a file of this name, which tells the version; those of a classification head
-    depend on its entry in the manifest."""
+    """Return the arrays that a piece has in a file of this name, which tells the version of its part; the arrays of a
+    classification head depend on its entry in the manifest."""
     match piece.part:
         case "vocabulary":
             return vocabulary_layout(manifest.shape)

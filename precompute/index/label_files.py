@@ -181,7 +181,7 @@ def first_faults(name: str, faults: Sequence[str], unnamed: int = 0) -> list[str
 
 
 def plain_path(path: Path | str) -> str:
-    """Return the name of a file as text, whatever bytes it consists of."""
+    """Return the name of a file as text that can be printed, whatever bytes it consists of."""
     return plain(str(path).encode("utf-8", "backslashreplace").decode())
 
 

@@ -99,7 +99,7 @@ class ClassifierEntry(FileEntry):
     """The manifest's entry for the file of a classification head, and how many vectors the head has."""
 
     labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
-    dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the step before the labels; 0: there is none
+    dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the layer before the labels; 0: no such layer
     # Whether a base with such a head was subtracted; False in a difference: the tuned model's head is shown.
     subtracted: bool = False
 
@@ -274,7 +274,7 @@ class Manifest(SavedRecord):
         return type(self)(**values | changes)
 
     def with_entries(self, entries: Mapping[Piece, FileEntry]) -> Self:
-        """Return a manifest that lists these files beside those it lists already."""
+        """Return a manifest that lists these files in addition to its own."""
         return self._listing(self.entries() | dict(entries))
 
     def with_entry(self, piece: Piece, entry: FileEntry) -> Self:
@@ -338,7 +338,7 @@ class Manifest(SavedRecord):
 
 
 def has_manifest(folder: Path) -> bool:
-    """Return True if the folder has a manifest, also when we may not read it."""
+    """Return True if the folder has a manifest, also if we may not read it."""
     try:
         os.stat(folder / MANIFEST)
     except OSError as error:

@@ -29,7 +29,7 @@ class Stored:
 
     @cached_property
     def weight_kinds(self) -> tuple[str, ...]:
-        """Return the kinds that are rows or columns of weights: all except directions."""
+        """Return the stored kinds whose vectors are rows or columns of weights: all except directions."""
         return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
 
     @cached_property
@@ -75,8 +75,8 @@ class Stored:
 
     @property
     def options(self) -> str:
-        """Return the options of `lexiscope precompute` that left something out; "" if everything is stored, or
-        everything except directions."""
+        """Return the options of `lexiscope precompute` with which something was left out; "" if everything is stored,
+        or everything except directions."""
         usual = (self.shape.kinds, self.shape.weight_kinds)
         options = [
             "" if self.kinds in usual else f"--kinds {','.join(self.kinds)}",

@@ -49,7 +49,7 @@ class TokenTable:
 
     @cached_property
     def texts(self) -> list[str]:
-        """Return text(token) for all tokens, as a list, because looking up hundreds of tokens mostly waits for
+        """Return the texts of all tokens, as a list, because looking up hundreds of tokens one by one mostly waits for
         memory."""
         return [raw.decode("utf-8", "backslashreplace") for raw in self]
 
@@ -149,7 +149,8 @@ def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
 
 
 def _pieces(document: Any) -> dict[int, str]:
-    """Return the pieces by id, from a vocabulary that is an object (BPE) or a list of [piece, score] (Unigram)."""
+    """Return the pieces of a tokenizer's vocabulary by id; the vocabulary is an object (BPE) or a list of [piece,
+    score] (Unigram)."""
     match document:
         case {"model": {"vocab": dict(vocabulary)}}:
             pairs = list(vocabulary.items())

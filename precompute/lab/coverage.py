@@ -67,7 +67,7 @@ class Wanted:
 
 
 class _Kept(BaseModel):
-    """The content of the file PARTIAL_COVERAGE."""
+    """The content of the file PARTIAL_COVERAGE, which keeps the sums of an unfinished measurement."""
 
     made_from: str
     texts: int
@@ -81,8 +81,8 @@ class CoverageSums:
     can be continued. The sums are (lenses, kinds, n_layers, STATES), however many texts there are."""
 
     def __init__(self, made_from: object, shape: tuple[int, int, int]) -> None:
-        """Start with empty sums. `made_from` is all that decides the numbers: sums made from something else are never
-        continued."""
+        """Start with empty sums. `made_from` is everything that decides the numbers: sums made from something else are
+        never continued."""
         self.made_from = hashlib.sha256(canonical_json(made_from)).hexdigest()
         self.shape = (*shape, len(STATES))
         self.texts = self.positions = 0
@@ -100,7 +100,8 @@ class CoverageSums:
         return np.asarray(np.clip(self._sums[0] / self.positions, 0, 1))
 
     def spreads(self) -> Float64:
-        """Return the standard deviation of the means of texts (n - 1 in the divisor); NaN for one text."""
+        """Return the standard deviation of the means of single texts (n - 1 in the divisor); NaN if there is only one
+        text."""
         if self.texts < 2:
             return np.full(self.shape, np.nan)
         of_texts, squares = self._sums[1], self._sums[2]

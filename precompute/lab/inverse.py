@@ -82,12 +82,12 @@ class KeepKScores:
 
 
 def normal_samples(n: int, d_model: int, seed: int) -> Float64:
-    """Draw (2 n, d_model) from a normal distribution."""
+    """Draw samples (2 n, d_model) from a normal distribution."""
     return np.random.RandomState(seed).standard_normal((2 * n, d_model))
 
 
 def ff_value_samples(model: Parameters, n: int, seed: int) -> Float64:
-    """Draw (2 n, d_model) from the values of neurons."""
+    """Draw samples (2 n, d_model) from the values of the model's neurons."""
     shape = model.shape
     layers, neurons = np.divmod(drawn(shape.n_layers * shape.d_mlp, 2 * n, seed), shape.d_mlp)
     samples = np.empty((2 * n, shape.d_model))
@@ -98,7 +98,7 @@ def ff_value_samples(model: Parameters, n: int, seed: int) -> Float64:
 
 
 def state_samples(runs: TextRuns, n: int, seed: int) -> Float64:
-    """Draw (2 n, d_model) from the states of texts."""
+    """Draw samples (2 n, d_model) from the states of texts."""
     n_layers = runs.weights.shape.n_layers
     positions, layers = np.divmod(drawn(runs.positions * n_layers, 2 * n, seed), n_layers)
     samples = np.empty((2 * n, runs.weights.shape.d_model))

@@ -176,7 +176,7 @@ class _Lab:
         self.record.save(self.index.folder)
 
     def _known(self) -> LabRecord:
-        """Return what was measured of these weights so far."""
+        """Return the record of what was measured so far, if it is of these weights."""
         index = self.index
         try:
             record = LabRecord.load(index.folder)

@@ -46,7 +46,7 @@ class CutText:
 
 @dataclass(frozen=True)
 class Active:
-    """The m most active neurons of a layer at each of T positions, or its m most active subheads, counted through all
+    """The m most active neurons of a layer at each of T positions, or its m most active subheads, numbered through all
     heads."""
 
     numbers: Numbers  # (T, m)
@@ -112,7 +112,7 @@ class TextRuns:
 
     @torch.inference_mode()
     def activity(self, text: int, m: int) -> Activity:
-        """Run a text and keep its activity; with m = 0, its states alone."""
+        """Run a text and return its states and its most active neurons and subheads; with m = 0, its states alone."""
         cut, device = self.texts[text], self.weights.device
         activity = Activity(cut.own, m)
         run(self.weights, torch.tensor([cut.tokens], device=device), [len(cut.tokens)], [()], activity)

@@ -1,4 +1,4 @@
-"""Group the prompts that run together: those of similar length, as many as fit, and fewer where memory runs out."""
+"""Group the prompts that run together: those of similar length, as many as fit, and fewer if memory runs out."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -37,7 +37,8 @@ def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int
 def halving(
     jobs: Sequence[Job], run: Callable[[Sequence[Job]], list[Answer]], retry: Callable[[], None]
 ) -> list[Answer | LexiscopeError]:
-    """Answer all jobs at once; where memory runs out, answer each half by itself. `retry` frees what memory it can."""
+    """Answer all jobs at once; if memory runs out, answer each half of them by itself. `retry` frees what memory it
+    can."""
     try:
         return list(run(jobs))
     except (MemoryError, RuntimeError) as error:

@@ -86,7 +86,7 @@ class Engine:
 
     @property
     def weights(self) -> Weights:
-        """Return the weights that can run; raise NotFound where this is a difference of two models."""
+        """Return the weights of a model that can run; raise NotFound if this is a difference of two models."""
         if not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
         return self.parameters
@@ -136,7 +136,8 @@ class Engine:
         return ask_cost(self.parameters, ask, tokens, has_mlp_vocabulary=has_mlp_vocabulary)
 
     def check(self, ask: Ask[Any]) -> None:
-        """Raise NotFound for an ask that needs norms or a run, where this is a difference of two models."""
+        """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has
+        neither."""
         runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
         if runs and not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)

@@ -10,7 +10,7 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, Shape
 from lexiscope.precompute.weights.difference import Difference
 
-Factors = tuple[float, Tensor, Tensor]  # a sign; left and right (heads, d_head, d_model); what heads share, once
+Factors = tuple[float, Tensor, Tensor]  # a sign; left and right (heads, d_head, d_model); not repeated for heads that share
 
 HEAD_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in kinds))
 
@@ -54,10 +54,11 @@ class LoadedParameters(ABC):
 
 
 class LoadedDifference(LoadedParameters):
-    """A difference of two models: tuned - base, read from both checkpoints. Nothing of it can run.
+    """A difference of two models: tuned - base, read from both checkpoints. No part of it can run.
 
-    Vectors are differences. A head's matrix is that of one model less that of the other, not what the differences of
-    its factors give: so the factors of both are held, too."""
+    Vectors are differences. A head's matrix is the matrix of one model less that of the other, which does not follow
+    from the differences of their factors: so the factors of both are kept, too.
+    """
 
     n_positions, padding = 0, 0
     is_difference = True

@@ -18,7 +18,8 @@ LOWEST = np.float32(-np.inf)
 
 
 def error_of_products(d_model: int) -> tuple[float, float]:
-    """Return share and least: a float32 product of v and q is off by at most share * (|v| + least) * (|q| + least)."""
+    """Return two numbers, share and least, that bound rounding: a float32 product of v and q is off by at most share *
+    (|v| + least) * (|q| + least)."""
     return gamma(d_model + 16), (d_model * TINY) ** 0.5
 
 
@@ -69,8 +70,8 @@ def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candid
 
 
 def exact_products(matrices: Sequence[Tensor], rows: Tensor, queries: Float64) -> Float64:
-    """Return the products (n, m), in float64, of some rows of float32 matrices with queries (m, d_model). The matrices
-    are (count, d_model) each; `rows` (n,), rising, counts their rows through all of them."""
+    """Return the products (n, m), in float64, of n rows with queries (m, d_model). The rows belong to several float32
+    matrices, (count, d_model) each; `rows` (n,) holds their numbers, counted through all matrices, in rising order."""
     numbers, count = rows.cpu().numpy(), len(matrices[0])
     ends = np.searchsorted(numbers, np.arange(1, len(matrices) + 1) * count)
     some = [

@@ -74,7 +74,7 @@ class _Hooks:
     def __init__(self, w: Weights, size: torch.Size, changes: Sequence[Changes], watcher: Watcher) -> None:
         self.w, self.watcher, self.changes = w, watcher, changes
         self.B, self.T = size
-        self.last: Tensor | None = None  # the stream after the newest layer
+        self.last: Tensor | None = None  # the stream after the latest layer
         self.read = self.mixed = self.keys = torch.empty(0)  # tensors of the layer that is being computed
         self.rotation: Rotation | None = None
 
@@ -163,8 +163,8 @@ def _where(change: NeuronSet | HeadOff) -> slice | int:
 
 
 def rotated(x: Tensor, rotation: Rotation) -> Tensor:
-    """Return x (..., d_head) after the rotation of rotary positions: of the subheads that turn, each in the first half
-    is turned together with one in the second half; the others stay."""
+    """Return x (..., d_head) rotated by position. Only the first subheads turn, each in the first half of these
+    together with one in the second half; the others stay."""
     cos, sin = rotation
     turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
     first, second = turning.chunk(2, dim=-1)

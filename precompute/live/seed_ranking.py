@@ -42,8 +42,8 @@ def query(W: Float32, seeds: list[Seed], lens: str = "dot") -> Float64:
 
 
 def direction(e: Float64, mean: Float64, name: str) -> Float64:
-    """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, by name, if it has no
-    direction."""
+    """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, which mentions `name`,
+    if it has no direction."""
     centred = e - mean
     length = np.linalg.norm(centred)
     if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(mean)) + SMALLEST_NORM:
@@ -52,7 +52,7 @@ def direction(e: Float64, mean: Float64, name: str) -> Float64:
 
 
 def inverse_lengths(vectors: Float32) -> Float64:
-    """Return 1 / |v| of each of (n, d_model), in float64; 0 for a vector without a direction."""
+    """Return 1 / |v| for each vector v of (n, d_model), in float64; 0 for a vector without a direction."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     return np.asarray(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > SMALLEST_NORM))
 

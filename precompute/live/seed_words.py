@@ -9,14 +9,14 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.tokens import CONTINUES
 from lexiscope.precompute.live.wire.grammar import Spelling
 
-LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
+LEADING_SPACES = ("▁", "Ġ")  # how vocabularies write a leading space
 UNKNOWN = {"[UNK]", "<unk>"}  # what stands for text that a vocabulary has no pieces for
 
 
 @dataclass(frozen=True)
 class Seed:
     word: str
-    tokens: tuple[int, ...]  # the pieces that stand for it
+    tokens: tuple[int, ...]  # the pieces that stand for the word
     weight: float = 1.0
 
 

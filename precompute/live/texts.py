@@ -91,7 +91,8 @@ def _rows(path: Path, text: str, columns: tuple[str, ...]) -> list[tuple[str, ..
 
 
 def encode(tokenizer: Tokenizer, text: str) -> Encoded:
-    """Return the tokens that the tokenizer puts before a text, those of the text, and those that it puts after."""
+    """Return three parts of an encoded text: tokens that the tokenizer puts before it, its own tokens, and tokens that
+    the tokenizer puts after it."""
     encoding = tokenizer.encode(text)
     own = [at for at, special in enumerate(encoding.special_tokens_mask) if not special]
     if not own:

@@ -26,7 +26,7 @@ class Top:
 
 
 def top_tokens(scores: Tensor, k: int) -> Top:
-    """Return the k largest of each row of scores (n, d_vocab); of equal scores the smaller id stands first."""
+    """Return the k largest of each row of scores (n, d_vocab); of equal scores the smaller id comes first."""
     k = min(k, scores.shape[1])
     if scores.device.type == "cpu":
         ids, values = torch.empty(len(scores), k, dtype=torch.long), torch.empty(len(scores), k)
@@ -40,7 +40,7 @@ def top_tokens(scores: Tensor, k: int) -> Top:
 
 
 def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
-    """Count the scores of each row of (n, d_vocab) that are larger than its bound (n,)."""
+    """Return for each row of scores (n, d_vocab) how many are larger than its bound, of (n,)."""
     if scores.device.type != "cpu":
         return (scores > bounds[:, None]).sum(dim=1)
     counts = torch.empty(len(scores), dtype=torch.long)

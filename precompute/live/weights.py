@@ -108,7 +108,7 @@ class Weights(LoadedParameters):
 
     @cached_property
     def mean_unembedding(self) -> tuple[Tensor, float]:
-        """Return the mean of `unembedding` over all tokens."""
+        """Return the mean over all tokens of the vectors and of the biases that `unembedding` returns."""
         mean, inverse = self._centred
         if not self.model.predicts:
             return inverse @ self.W_U / len(inverse) - mean * inverse.mean(), 0.0

@@ -17,7 +17,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float64
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One vocabulary matrix, W_E or W_U, with its mean and norms."""
+    """One vocabulary matrix, W_E or W_U, with its mean row and the norms of its rows."""
 
     embedding: Embedding  # W on the device, and its rows on the CPU; one memory where that is the device
     norm: torch.Tensor  # (d_vocab,) |e_t|, float32

@@ -67,7 +67,8 @@ def _of_lookups() -> Iterator[Label]:
 
 
 def _of_fine_tuning() -> Iterator[Label]:
-    """Return labels of the model as a whole, because the paper does not say which vectors it printed."""
+    """Return labels for lists of fine-tuned vectors. They are about the model as a whole, because the paper does not
+    say which vectors it printed."""
     for kind in dict.fromkeys(each.kind for each in lists.differences()):
         tables = [each for each in lists.differences() if each.kind == kind]
         words = dict.fromkeys(word.strip() for each in tables for word in (*each.diff[:6], *each.minus_diff[:6]))

@@ -1,5 +1,5 @@
-"""The lists that the paper printed in its appendices: of heads, neurons, looked-up neurons and fine-tuned vectors, and
-its numbers. README.md beside the files says where they are from and how far to trust them."""
+"""Read the lists that the paper printed in its appendices (of heads, neurons, looked-up neurons and fine-tuned vectors)
+and its numbers. README.md beside the files says where they are from and how far to trust them."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from lexiscope.precompute.index.manifest import Manifest
 
 MEDIUM, BASE = "gpt2-medium", "gpt2"  # the models whose lists are printed
 PUBLISHED_MODELS = (MEDIUM, BASE)
-HUB_OWNERS = ("", "openai-community/")  # before a model's name, in what it is made from
+HUB_OWNERS = ("", "openai-community/")  # owners that may stand before a model's name in the source of an index
 TITLE = "Analyzing Transformers in Embedding Space"
 CITATION = f"Dar, Geva, Gupta, Berant: {TITLE} (2022)"
 URL = "https://arxiv.org/abs/2209.02535"

@@ -38,7 +38,7 @@ def dot(x: Float32, y: Float32, lanes: Float64) -> float:
 @kernel()
 def _rows_times(rows: Float64, W: Float64) -> Float64:
     """Multiply rows (n, d_model) with W (d_model, d_head), each row by itself, so that equal rows give equal
-    results."""
+    products."""
     out = np.zeros((len(rows), W.shape[1]))
     for r in range(len(rows)):
         for i in range(W.shape[0]):

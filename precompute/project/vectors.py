@@ -69,7 +69,7 @@ class Projector:
 
     @property
     def block_size(self) -> int:
-        """The number of vectors that are multiplied at once."""
+        """Return the number of vectors that are multiplied at once."""
         return max(LEAST_BLOCK, min(BLOCK, BLOCK_SCORES // len(self.embedding.rows)))
 
     def lists(self, V: torch.Tensor, pool: Executor) -> Lists:

@@ -31,7 +31,7 @@ _CLIENT_FOLDER = ".cache"  # the folder below the download folder in which the c
 
 class IndexOnHub:
     def __init__(self, repository: str, revision: str | None) -> None:
-        """Ask for the present commit of the revision, so that nothing depends on later pushes."""
+        """Ask for the current commit of the revision, so that later pushes change nothing."""
         quiet()
         self.repository = repository
         with in_words(repository, revision, Path()):
@@ -62,7 +62,8 @@ class IndexOnHub:
         return self._download(entry.file, folder, _bar_that_tells(step, entry.bytes))
 
     def holds(self, name: str, content: bytes) -> bool:
-        """Return True if the file in the repository has this content, by the hash that the repository tells."""
+        """Return True if the file in the repository has this content, which is decided by the hash that the repository
+        gives."""
         file = self.files.get(name)
         if file is None:
             return False

@@ -119,7 +119,7 @@ class _Push:
 
     def _send(self, manifest: Manifest, pieces: list[Piece], replaced: Manifest | None) -> None:
         """Make one commit: these pieces, everything else that is new or has changed, and the manifest that lists all of
-        it."""
+        them."""
         additions: list[CommitOperationAdd] = []
         for piece in self._of_model():
             entry = manifest.entries().get(piece)

@@ -1,7 +1,8 @@
-"""Compute all scores of a vector, or of a head's matrix, straight from the weights in float64: the slow way, to check
-the fast one.
+"""Compute all scores of a vector, or of a head's matrix, straight from the weights in float64: the slow way, with which
+the fast one is checked.
 
-This shares no code with the projection that it checks: mean, norms and factors are written down here once more."""
+This shares no code with the projection that it checks: mean, norms and factors are defined here once more.
+"""
 
 from dataclasses import dataclass
 

@@ -23,7 +23,7 @@ EQUAL = 1e-12  # relative difference of scores that tie
 
 @dataclass(frozen=True)
 class Decomposed:
-    """The singular vectors of a head's matrix, with any signs."""
+    """The singular vectors of a head's matrix; their signs are not determined yet."""
 
     left: Float64  # (d, d_model)
     right: Float64  # (d, d_model)
@@ -87,8 +87,8 @@ def directions_fault(
 def _lists_fault(
     index: Index, layer: int, brute: BruteForce, svd: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
 ) -> str | None:
-    """Say what is wrong with the lists of a direction, with the sign of FORMAT.md or, if rounding decides the sign,
-    with either."""
+    """Say what is wrong with the lists of a direction, whose sign is the one that FORMAT.md defines or, if rounding
+    decides the sign, either; return None if nothing is."""
     number, matrix = row % index.shape.d_head, kinds[0][:2]
     off = UNIT_ERROR + 4 * float(svd.turned[number])
     W = brute.embedding(DIRECTIONS[matrix][1], "dot")

@@ -102,7 +102,7 @@ def new_seed() -> int:
 def _checked(
     index: Index, layer: int, check: Callable[..., str | None], *what: object, part: str = "lists"
 ) -> LexiscopeError | None:
-    """Return the error of a file of a layer that one of the checks finds; None if there is none."""
+    """Return the error that one of the checks finds in a file of a layer; None if there is none."""
     try:
         wrong = check(index, layer, *what)
     except ShardDamaged as error:  # reading raises it for values that cannot be right
@@ -177,7 +177,7 @@ def _vectors_fault(
 
 
 def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int) -> str | None:
-    """Say what is wrong with the norms of a head's matrix in a difference; None if nothing is."""
+    """Say what is wrong with the norms of a head's matrix in a difference; return None if nothing is."""
     stored = [float(norms[head]) for norms in index.shard(layer).heads.all_matrix_norms(matrix)]
     exact = brute.head_norms(layer, matrix, head)
     for what, norm, right in zip(("norm", "base's norm"), stored, exact, strict=True):

@@ -34,7 +34,7 @@ def check_classifier(
 
 
 def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number: int) -> str | None:
-    """Say what is wrong with the lists of one vector; None if nothing is."""
+    """Say what is wrong with the lists of one vector; return None if nothing is."""
     entry, stored = index.manifest.classifier, index.classifier()
     assert entry
     tuned, base = (model.tuned, model.base) if isinstance(model, Difference) else (model, None)

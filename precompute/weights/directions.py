@@ -37,7 +37,7 @@ KEPT_BYTES = 1 << 29
 
 @dataclass(frozen=True)
 class Directions:
-    """The directions of all heads of a layer, head after head, by falling σ."""
+    """The directions of all heads of a layer, head after head, each head's by falling σ."""
 
     left: Tensor  # (n_heads * d_head, d_model) float32, of length one or 0: `vo_in`, or `qk_query`
     right: Tensor  # the same: `vo_out`, or `qk_key`

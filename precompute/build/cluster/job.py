@@ -113,7 +113,7 @@ def refusal(order: Order, outcome: Outcome) -> str:
 
 
 def _finish(build: QueuedBuild, progress: ClusterProgress) -> None:
-    """Put the index in its place if nothing is left to do and nothing failed."""
+    """Let the new index replace the old one if nothing is left to do and nothing failed."""
     if build.left or build.failures:
         return
     try:

@@ -19,7 +19,7 @@ from lexiscope.precompute.plain_text import plain
 
 
 class BarWithMachines(Bar):
-    """Show a bar, and a line for each machine below it."""
+    """Show a progress bar, and a line for each machine below it."""
 
     machines: Sequence[str] = ()
 
@@ -83,8 +83,8 @@ class ClusterProgress(Progress):
 
 
 def work_on_cluster(build: QueuedBuild, size: TaskSize, tasks_at_once: int) -> Work:
-    """Return what a build has to do, and the threads that do it at once. Of 10 layers on 8 machines 5 are made at once
-    on average: 8, and then 2 while six machines do nothing."""
+    """Return what a build has to do, and how many threads do it at once. For example, of 10 layers on 8 machines 5 are
+    made at once on average: first 8, and then 2 while six machines do nothing."""
     layers = max(1, len(build.prepared.missing))
     at_once = layers / math.ceil(layers / max(1, tasks_at_once))
     workers = 1 if size.gpus else size.threads  # one thread feeds a GPU

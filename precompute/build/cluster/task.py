@@ -90,7 +90,7 @@ def try_task(
 
 
 def _bug(error: Exception) -> str:
-    """Say which error of our own code occurred, and where."""
+    """Return a text that says which error of our own code occurred, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 

@@ -143,7 +143,7 @@ class Shard(ShardArrays):
         return lists
 
     def _token_offsets(self, lens: str, end: str) -> NDArray[np.int64]:
-        """Return where the inverted lists of each token begin: (d_vocab + 1,)."""
+        """Return the positions at which the inverted lists of each token begin: (d_vocab + 1,)."""
         at = self.lens_at(lens), position("end", end, ENDS)
         offsets = self.file.block("inverted.offsets", *at).astype(np.int64)
         if offsets[-1] > self.file.tensors["inverted.rank"].size or np.any(offsets[1:] < offsets[:-1]):

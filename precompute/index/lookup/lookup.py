@@ -124,6 +124,6 @@ def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int
 
 
 def _stored(index: Index, kinds: Collection[str], matrices: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return those of the kinds and matrices that the index has."""
+    """Return those of these kinds and matrices that the index stores."""
     stored = index.stored
     return [kind for kind in kinds if kind in stored.kinds], [name for name in matrices if name in stored.matrices]

@@ -168,7 +168,7 @@ def _ranks(
         lengths = torch.linalg.vector_norm(outputs[some], dim=1) + least
         error = (2 * lengths * float(slack.max()))[:, None]
         more, close, several = count_around(product, scores[some] - error, scores[some] + error)
-        above[some], below[some] = more, product.shape[1] - more - close  # a token that is close alone is the target
+        above[some], below[some] = more, product.shape[1] - more - close  # if only one token is close, it is the target
         rows, columns, tokens = (part.contiguous() for part in several.T)
         difference = exact(rows + start, tokens) - scores[rows + start, columns]  # exactly 0 for the target itself
         above[some].index_put_((rows, columns), (difference > 0).long(), accumulate=True)

@@ -1,4 +1,5 @@
-"""The panel `evolution`: the stream after every step of a run as tokens, and where the answer first appears."""
+"""The panel `evolution`: the tokens that the stream predicts after every step of a run, and where the final answer
+first appears."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -51,8 +51,8 @@ def exactly_sought(
 
 
 def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor | None:
-    """Return the scale that a norm of queries (w_q) or keys (w_k) gives to the query or key of every token's bare
-    embedding, without the gain: (heads, d_vocab); None where there is no such norm."""
+    """Return the scale by which a norm of queries (w_q) or keys (w_k) changes the query or key of every token's
+    embedding, without the norm's gain: (heads, d_vocab); None if there is no such norm."""
     norm = w.head_norm(kind, layer)
     if norm is None:
         return None

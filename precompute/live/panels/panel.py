@@ -62,4 +62,4 @@ class Panel:
     answer: Callable[[PanelRun], Fields]
     rows: Count = lambda *_: 0  # vectors multiplied with the whole vocabulary, which progress reports count
     cost: Count = lambda *_: 0  # other multiplications
-    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = lambda *_: iter(())  # whose lists are shown
+    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = lambda *_: iter(())  # the vectors whose lists are shown

@@ -49,7 +49,8 @@ ALL_MESSAGES = 24  # messages shown of the head that was asked about
 
 
 def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
-    """Return how many vectors are multiplied with the vocabulary, plus as many as take the time of the other work."""
+    """Return how many vectors are multiplied with the vocabulary, counting other work as the number of vectors that
+    would take as long."""
     s = w.shape
     if ask.rows == "tokens":
         rows = tokens * OWN_LISTS
@@ -121,7 +122,7 @@ class _Lists:
         return self._compared(vectors, reads=False)
 
     def messages(self, positions: Tensor) -> Tensor:
-        """Return the messages of these positions (n,): (heads, n, d_model)."""
+        """Return the messages (heads, n, d_model) of these positions (n,)."""
         x, biased = self.states[positions], self.convention == "exact"
         return head_vectors.messages(self.w, self.record.layer, x, self.heads, biased=biased)
 
@@ -157,8 +158,7 @@ class _Lists:
 def patterns_by_head(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
 ) -> list[HeadPattern]:
-    """Describe every head of the layer at the record's position, with more messages of the head that was asked
-    about."""
+    """Describe every head of the layer at the chosen position, with more messages for the head that was asked about."""
     s, position = w.shape, record.position
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, range(s.n_heads), vocabularies, tick)
     here = torch.tensor([position], device=w.device)
@@ -192,7 +192,7 @@ def patterns_by_head(
 def patterns_by_token(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
 ) -> list[TokenPattern]:
-    """Describe every position of the text at the head that was asked about; at head 0, if none was."""
+    """Describe every position of the text at the head that was asked about, or at head 0 if none was."""
     heads = [ask.head or 0]
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, heads, vocabularies, tick)
     here = torch.arange(len(record.tokens), device=w.device)

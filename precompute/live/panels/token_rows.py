@@ -52,7 +52,7 @@ class TokenRows:
         return products
 
     def normed(self, norm: Norm, lens: Lens) -> Products:
-        """Return a function that multiplies vectors with every row after a norm that the stream goes through."""
+        """Return a function that multiplies vectors with every row as it is after a norm of the stream."""
         factor = (self.square + norm.eps / self.scale**2).rsqrt()  # scaling before a norm only weakens its eps
         centre, inverse = self._centred_after(norm, factor) if lens == "cosine" else (None, None)
 

@@ -85,7 +85,7 @@ class EvolutionRow(TypedDict):
     after: Literal["embedding", "attention", "ff"]
     cells: list[Predicted]  # by position
     answer: list[float]  # by position: the probability, or cosine, of the token that the run ends with there
-    answer_rank: list[int]  # by position, 1 is the best
+    answer_rank: list[int]  # by position: the rank of that token, 1 is the best
 
 
 class HeadAttention(TypedDict):
@@ -159,14 +159,15 @@ class ChosenNeuron(ActiveNeuron):
 
 
 class TextNeuron(ActiveNeuron):
-    """A neuron over the whole text; coefficient, strength and end are those of its peak."""
+    """A neuron over the whole text; its coefficient, strength and end are those at its peak."""
 
     position: int  # where it is largest; not the first position, unless it fires only there
     coefficients: list[float]  # by position
 
 
 class CoverageRow(TypedDict):
-    """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active vectors list."""
+    """The paper's R_k at the chosen position: the share of the hidden state's first k tokens that are also among the
+    first tokens of an active vector."""
 
     layer: int
     kind: str  # ff_key, ff_value, w_v or w_o
@@ -238,9 +239,9 @@ class PromptAnswer(TypedDict):
     patterns: NotRequired[list[HeadPattern] | None]
     patterns_by_token: NotRequired[list[TokenPattern] | None]
     neurons: NotRequired[list[ActiveNeuron] | None]  # neurons at the position, some of each layer, strongest first
-    neuron: NotRequired[ChosenNeuron | None]  # if one was asked about
+    neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
-    strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those of its first token only
+    strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
 
@@ -252,7 +253,7 @@ class WordUsed(TypedDict):
     """A word, and the tokens by which the model writes it."""
 
     word: str
-    tokens: list[Token]  # one, or several pieces
+    tokens: list[Token]  # one token, or several pieces
 
 
 class TermUsed(WordUsed):
@@ -280,7 +281,7 @@ class SeedsAnswer(TypedDict):
     terms: list[TermUsed]
     nearest: list[ScoredToken]  # tokens, by cosine with the average
     results: list[SeedResult]
-    heads: list[HeadReading]  # empty unless asked for
+    heads: list[HeadReading]  # what heads make of the average; empty unless asked for
     lists: list[FirstTokens]  # first tokens of results in layers that are not built
     rank: int | None  # rank of the vector that was asked for among all of its kind, from 1
 

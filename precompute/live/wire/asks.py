@@ -39,8 +39,8 @@ def _number(description: str) -> Any:
 
 
 def _named(argument: str, known: tuple[str, ...], usual: str) -> Any:
-    """Return a function that parses some of the known names into their usual order; an empty text means the usual
-    one."""
+    """Return a function that parses some of the known names and returns them in the order of `known`; from an empty
+    text it returns `usual`."""
 
     def parse(text: str) -> tuple[str, ...]:
         named = set(split(text))
@@ -243,7 +243,7 @@ class StatesAsk(Ask[answers.StatesAnswer]):
     path, answer = "/states", answers.StatesAnswer
 
     text: str
-    layer: int | None = None  # the stream after it; the last one
+    layer: int | None = None  # the stream after this layer; None: the last one
     k: int = Field(5, ge=1, le=50)
 
 

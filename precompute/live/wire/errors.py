@@ -32,7 +32,7 @@ class Cancelled(Exception):
 
 
 class NoMemory(LexiscopeError):
-    """The device has too little memory even for one ask alone."""
+    """The device has too little memory even for a single ask."""
 
 
 class LiveError(LexiscopeError):

@@ -31,7 +31,7 @@ class Term(Wire):
 
 class Word(Wire):
     word: str = Field(min_length=1, max_length=100)
-    token: int | None = Field(None, ge=0)  # this token, whatever else stands for the word
+    token: int | None = Field(None, ge=0)  # the id of the token that stands for the word, if it was chosen
 
 
 Group = Annotated[tuple[Word, ...], Field(min_length=1)]  # stands for the mean of its words
@@ -54,16 +54,16 @@ class NeuronSet(Wire):
     layer: int
     neuron: int
     value: float = 0.0
-    position: int | None = None  # None: all of them
+    position: int | None = None  # None: all positions
 
 
 class HeadOff(Wire):
-    """A head adds nothing in this run."""
+    """A head that adds nothing in this run."""
 
     kind: Literal["head"] = "head"
     layer: int
     head: int
-    position: int | None = None  # None: all of them
+    position: int | None = None  # None: all positions
 
 
 Change = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
@@ -361,19 +361,20 @@ def off_name(change: Change) -> str:
 
 
 def without_change(changes: str | None, name: str) -> str | None:
-    """Return the argument `off` or `set` without one neuron or head, by its name; None if nothing is left."""
+    """Return the argument `off` or `set` without the neuron or head of this name; None if nothing is left."""
     return ",".join(part for part in (changes or "").split(",") if _name_of(part) != name) or None
 
 
 def moved_change(changes: str | None, name: str, position: int | None) -> str | None:
-    """Return the argument `off` or `set` with one neuron or head, by its name, moved to this position; None: to all."""
+    """Return the argument `off` or `set` with the change of the neuron or head of this name moved to a position, or to
+    all if `position` is None."""
     parts = [part.partition("@")[0] + _at(position) if _name_of(part) == name else part
              for part in (changes or "").split(",")]  # fmt: skip
     return ",".join(dict.fromkeys(parts)) or None
 
 
 def _parts(text: str) -> list[str]:
-    """Split at spaces and commas."""
+    """Split a text at spaces and commas."""
     return text.replace(",", " ").split()
 
 
@@ -393,7 +394,7 @@ def _position(part: str, argument: str) -> tuple[str, int | None]:
 
 
 def _name_of(part: str) -> str:
-    """Return the name without the coefficient: `10.5:2.5@3` -> `10.5@3`."""
+    """Return the name of a change without its coefficient: `10.5:2.5@3` -> `10.5@3`."""
     setting, mark, position = part.partition("@")
     return setting.partition(":")[0] + mark + position
 
@@ -410,7 +411,7 @@ Groups = Annotated[tuple[Group, ...], *typed(parse_groups, write_groups)]
 WordPairs = Annotated[tuple[WordPair, ...], *typed(parse_pairs, write_pairs, several=True)]
 OneToken = Annotated[Word | None, *typed(parse_token, write_token)]
 Against = Annotated[Word | ComparedWith, *typed(parse_against, write_against)]
-Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  # None: all of them
+Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  # None: all layers
 Neurons = Annotated[tuple[NeuronPlace, ...], *typed(parse_neurons, write_neurons, several=True)]
 Off = Annotated[tuple[Change, ...], *typed(parse_off, write_off, several=True)]
 Set = Annotated[tuple[NeuronSet, ...], *typed(parse_set, write_set, several=True)]

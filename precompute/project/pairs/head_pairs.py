@@ -36,8 +36,8 @@ LARGEST_FACTOR = 1e16  # the squares of a whole vocabulary's rows must add up in
 
 @dataclass(frozen=True)
 class Matrix:
-    """A head's matrix W_V W_O or W_Q W_Kᵀ as two factors that are never multiplied out: with the embeddings e, score(i,
-    j) = e_i W_left · e_j W_right."""
+    """A head's matrix W_V W_O or W_Q W_Kᵀ as two factors that are never multiplied out. With the embeddings e,
+    score(i, j) = e_i W_left · e_j W_right."""
 
     source: Embedding
     target: Embedding

@@ -160,7 +160,8 @@ class Search:
 
     @cached_property
     def _opened(self) -> NDArray[np.int32]:
-        """Return an empty array with room for a [row, strip] of every strip in every row of a tile."""
+        """Return an empty array with room for each pair [row, strip] of the rows of a tile and all strips of
+        columns."""
         return np.empty((TILE_ROWS * len(self.columns.shift), 2), np.int32)
 
     @cached_property

@@ -151,8 +151,8 @@ def score_strips(
     error: Floats,
     candidates: Candidates,
 ) -> None:
-    """Score all columns of the opened strips, (n, 2) of [row, strip], and keep the candidates. Rows of `opened` and of
-    `error` are counted from i0."""
+    """Score all columns of the opened strips, given as [row, strip] (n, 2), and add pairs that may reach a floor to the
+    candidates. Rows of `opened` and of `error` are counted from i0."""
     hope = np.ones(STRIP, np.uint8)
     hope_by_eight, first = hope.view(np.uint64), np.int64(0)  # numba would compile again for a constant
     candidates.total[0] = 0

@@ -124,7 +124,7 @@ def score_strip(
 def row_dots(
     A: Floats, B: Floats, a_error: Floats, b_error: Floats, i: Ints, j: Ints, relative: float, absolute: float
 ) -> tuple[Floats, Floats]:
-    """Return the scores of the pairs (i[n], j[n]) of rows of A and B, and how far they may be off."""
+    """Return the dot products of rows A[i[n]] and B[j[n]], as the scores of pairs, and how far they may be off."""
     scores, errors = np.empty(len(i), np.float32), np.empty(len(i), np.float32)
     for n in range(len(i)):
         score, aa, bb = np.float32(0), 0.0, 0.0  # squares of tiny values vanish in float32

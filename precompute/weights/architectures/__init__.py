@@ -51,5 +51,5 @@ def model_class(config: dict[str, Any], where: str) -> type[Model]:
 
 
 def describe(checkpoint: Checkpoint) -> Model:
-    """Return the parameters of a checkpoint; check that every tensor a build needs is there and fits."""
+    """Return a checkpoint as a model of its family; check that every tensor that a build needs is there and fits."""
     return model_class(checkpoint.config, checkpoint.source)(checkpoint)

@@ -23,7 +23,7 @@ LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weigh
 
 
 class Model(Family):
-    """One checkpoint. Tensors are float32, read from its files, or those of a net (`in_memory`)."""
+    """One checkpoint as a model. Its tensors are float32, read from its files, or those of a net (`in_memory`)."""
 
     net: Any  # of `transformers`, of a model in memory
 
@@ -201,7 +201,7 @@ class Model(Family):
                 yield name, size[::-1] if self.stored_in_out else size
 
     def _check(self) -> None:
-        """Check that every tensor that a build will read is there and fits config.json, now rather than an hour
+        """Check that every tensor that a build will read is there and fits config.json, instead of finding out an hour
         later."""
         for name, expected in self._expected():
             shape = self.checkpoint.tensor_shape(name)
@@ -314,7 +314,7 @@ class Model(Family):
 
     @property
     def net_class(self) -> str:
-        """Return the class of `transformers` that runs the checkpoint."""
+        """Return the name of the class of `transformers` that runs the checkpoint."""
         return "AutoModelForCausalLM"
 
     def n_positions(self, net: Any) -> int:

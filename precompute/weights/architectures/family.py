@@ -35,7 +35,7 @@ class Family:
     # Where a run shows what panels need.
     body: ClassVar[str] = ""  # the path from transformers' base model to the module that has the blocks
     attention: ClassVar[str]  # the module of the block whose second output are the attention weights
-    norms: dict[NormName, str]  # their modules: in the block, `final` in the body
+    norms: dict[NormName, str]  # the modules of norms: in the block; of `final` in the body
     # The module of the block whose input is the stream between attention and FF; None: what attention returns is
     # added to the stream as it is, maybe beside FF.
     after_attention: ClassVar[str | None] = None

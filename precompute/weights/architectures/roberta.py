@@ -1,5 +1,5 @@
-"""RoBERTa: BERT's blocks, a prediction head of its own, and positions that are counted from the padding token's
-position on."""
+"""RoBERTa: BERT's blocks, a prediction head of its own, and position numbers that begin after the id of the padding
+token."""
 
 from collections.abc import Callable
 from typing import Any

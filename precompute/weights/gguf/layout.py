@@ -32,7 +32,7 @@ class Layout(ABC):
 
     @abstractmethod
     def config(self, tensors: dict[str, Any]) -> dict[str, Any]:
-        """Return the content of config.json."""
+        """Return the content of config.json for this file."""
 
     @abstractmethod
     def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
