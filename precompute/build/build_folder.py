@@ -152,7 +152,8 @@ def generation_after(old: Mapping[str, Any]) -> int:
 
 
 def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
-    """Return the manifest with the lens whose lists read best, if all layers are built; otherwise unchanged."""
+    """Return the manifest with the name of the lens (dot or cosine) whose lists read best, if all layers are built;
+    otherwise return it unchanged."""
     if manifest.reads_best or len(manifest.shards) < manifest.shape.n_layers or manifest.vocabulary is None:
         return manifest
     try:

@@ -61,8 +61,8 @@ def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab:
 
 
 def _by_token(tokens: Array, d_vocab: int, start: int) -> tuple[NDArray[np.intp], Array]:
-    """Sort the positions of a list by the token at each position, keeping the order of equal tokens; return them, and
-    where each token's slice begins."""
+    """Sort the positions of a list by the token at each position, keeping the order of equal tokens. Return them, and
+    where the positions of each token begin."""
     order = np.argsort(tokens, kind="stable")  # stable, which for uint16 is a fast radix sort
     counts = np.bincount(tokens, minlength=d_vocab)
     if len(counts) > d_vocab:

@@ -21,7 +21,7 @@ from lexiscope.precompute.weights.difference import Difference
 
 
 def build(source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress) -> Path:
-    """Make or complete DATA/<model>, and return that folder."""
+    """Make or complete the index in the folder DATA/<model>, and return that folder."""
     device = pick_device(options.device)
     with prepare(source, data, options, progress) as prepared:
         if prepared.tasks:

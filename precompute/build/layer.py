@@ -158,7 +158,7 @@ def make_layer(
 
 
 def make_stats(context: BuildContext, layer: int, step: Step = lambda _: None) -> Arrays:
-    """Make only the arrays of the part `stats`, for a layer whose lists exist already."""
+    """Make only the arrays of the part `stats` (how scores are distributed), for a layer whose lists exist already."""
     arrays: Arrays = {}
     for kind in context.stored.kinds:
         V, projector = context.model.vectors(layer, kind), context.projectors[SIDES[kind]]
@@ -206,7 +206,7 @@ def _costs(pending: PendingLists, searches: Searches) -> Costs:
 
 
 def of_lenses(lists: Lists, stored: Stored) -> Lists:
-    """Return only those lists whose lenses are stored."""
+    """Return the lists without those of lenses that the index does not store."""
     if stored.lenses == LENSES:
         return lists
     lenses = [LENSES.index(lens) for lens in stored.lenses]

@@ -37,7 +37,8 @@ def task_name(task: Task) -> str:
 def make_task(
     context: BuildContext, task: Task, step: Step = lambda _: None, measured: Measured | None = None
 ) -> dict[Piece, Arrays]:
-    """Make the arrays of some pieces (FORMAT.md lists them); `step` and `measured` are called while a layer is made."""
+    """Make the arrays of some pieces (files of an index), which FORMAT.md lists; `step` and `measured` are called while
+    a layer is made."""
     parts, layer = [piece.part for piece in task], task[0].layer
     if layer is not None and "lists" in parts and "stats" in parts:
         arrays = make_layer(context, layer, step, measured, stats=True)

@@ -64,8 +64,8 @@ class PreparedBuild:
         return Work(self.manifest.stored, len(self.missing), Piece("neighbours") in pieces, workers, unchanged, stats)
 
     def write(self, made: Mapping[Piece, Arrays]) -> None:
-        """Write pieces and list them in the manifest. The vocabulary is written first, because an index cannot be
-        opened without it."""
+        """Write pieces (files of the index) and list them in the manifest. The vocabulary is written first, because an
+        index cannot be opened without it."""
         self.folder.check()
         manifest = self.manifest
         for piece, arrays in made.items():
@@ -125,7 +125,7 @@ class PreparedBuild:
 def prepare(
     source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress
 ) -> Iterator[PreparedBuild]:
-    """Lock DATA/<model> until the end of the block, and find out what it lacks."""
+    """Lock the index in DATA/<model> until the end of the block, and find out which of its files are missing."""
     model = describe(source) if isinstance(source, Checkpoint) else source
     checkpoint = model.checkpoint
     layers = wanted_layers(model, options)

@@ -34,7 +34,8 @@ class Progress:
         self.console.print(plain(text), markup=False, emoji=False, soft_wrap=True)
 
     def start(self, model: str, n_layers: int, ready: int, missing: int, added: str = "") -> None:
-        """Begin to count. `added` names the parts that are added to layers which have lists."""
+        """Begin to count layers and show them. `added` names the parts that are added to layers which have lists
+        already."""
         self._n_layers, self._ready, self._missing = n_layers, ready, missing
         self._built, self._done = 0, 0.0
         self._started = self._last_line = time.monotonic()

@@ -20,7 +20,8 @@ Changed = NDArray[np.bool_]  # (n,) which vectors of a kind changed; in a model,
 
 
 def with_unchanged(lists: Lists, changed: Changed) -> Lists:
-    """Make the lists (n, lenses, ends, k) of all vectors from those of the vectors that changed."""
+    """Make the lists (n, lenses, ends, k) of all vectors of a difference, given the lists of those vectors that
+    changed."""
     if changed.all():
         return lists
     sizes = (len(changed), *lists.ids.shape[1:])

@@ -70,7 +70,7 @@ def _insert(best: Float32, best_others: Int64, rows: Int64, others: Int64, r: Fl
 
 @kernel(fastmath={"reassoc", "contract"})  # sums are reordered to fill registers, always in the same way
 def exact_r(A: Float64, B: Float64, pairs: Int64) -> Float64:
-    """Return A[i] · B[j] for each of the pairs (n, 2), limited to -1 and 1."""
+    """Return A[i] · B[j] for each of the pairs (n, 2), cut off below -1 and above 1."""
     out = np.empty(len(pairs))
     for n in range(len(pairs)):
         x, y = A[pairs[n, 0]], B[pairs[n, 1]]

@@ -127,7 +127,8 @@ def _write_files(
 
 
 class Entries:
-    """Make Arrow tables of an index, with a row for each entry; names and tokens are dictionary columns."""
+    """A maker of Arrow tables of an index, with a row for each entry of a list; names and tokens are dictionary
+    columns."""
 
     def __init__(self, index: Index, lenses: Sequence[str]) -> None:
         self.index = index
@@ -153,7 +154,7 @@ class Entries:
 
 
 class _Counted:
-    """Count the rows that went into a file, and report every layer."""
+    """Count the rows that are written into a file, and report each layer that is written."""
 
     def __init__(self, layer_written: Callable[[], None]) -> None:
         self.rows = 0

@@ -119,8 +119,8 @@ class Index:
 
     @cached_property
     def nearest_hubs(self) -> frozenset[int]:
-        """Return the hubs among nearest tokens, which are near to very many others; none if the nearest tokens are not
-        built."""
+        """Return the tokens that are near to very many others (the hubs among nearest tokens); none if the nearest
+        tokens are not built."""
         if not self._neighbours or self._neighbours.file.is_changed():
             return frozenset()
         try:

@@ -121,7 +121,8 @@ def layout_of(manifest: Manifest, piece: Piece, file: str) -> Layout:
 
 
 def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
-    """Open a file; raise ShardDamaged unless it is this piece of this build."""
+    """Open a file; raise ShardDamaged unless it holds this piece (a part of one layer, or of the whole model) of this
+    build."""
     file, expected = TensorFile(path), metadata(manifest, piece)
     entry = manifest.entries().get(piece)
     name = entry.file if entry else path.name  # a file that has just arrived has another name than its entry says

@@ -87,7 +87,7 @@ Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an index: a file for the whole model, or one for each layer."""
+    """A part of an index: one kind of content, stored in a file for the whole model or in one for each layer."""
 
     name: PartName
     title: str  # the name of its files in messages
@@ -108,7 +108,7 @@ class Part:
         return f"{self.stem.format(layer=layer)}{of_version}{again}{SUFFIX}"
 
     def version_in(self, file: str) -> int | None:
-        """Return the version in the name of one of the part's files."""
+        """Return the version of the part's arrays, which the name of one of its files contains."""
         match = re.search(rf"\.v([1-9][0-9]{{0,5}})(\.g[0-9]+)?{re.escape(SUFFIX)}$", file)
         return int(match[1]) if match else None
 
@@ -204,7 +204,8 @@ def _shard_layout(stored: Stored, listed: int, paired: int) -> Layout:
 
 
 def shard_size(stored: Stored) -> tuple[int, int]:
-    """Return the most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
+    """Return the most bytes that the arrays of a shard (the file of a layer's lists) can have, and the most entries of
+    its inverted lists, which lead from tokens to vectors."""
     lists = len(stored.lenses) * len(ENDS)
     paired = stored.shape.n_heads * len(stored.matrices) * len(PRESETS) * lists * stored.pairs * 2
     listed = _most_listed(stored)
@@ -239,7 +240,7 @@ def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: boo
 
 
 def stats_layout(stored: Stored, version: int | None = None) -> Layout:
-    """Return the arrays of a version of the part `stats`, or of the newest version."""
+    """Return the arrays of the part `stats` in this version, or in the newest one."""
     layout: Layout = {}
     for kind in stored.kinds:
         sizes = {"n": stored.shape.count(kind), "L": len(stored.lenses), "E": len(ENDS), "4": len(MOMENTS)}

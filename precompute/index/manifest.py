@@ -281,7 +281,7 @@ class Manifest(SavedRecord):
         return self.with_entries({piece: entry})
 
     def only(self, pieces: Collection[Piece]) -> Self:
-        """Return a manifest that lists only these pieces of those it lists now."""
+        """Return a manifest that lists only these pieces (files) of those it lists now."""
         return self._listing({piece: entry for piece, entry in self.entries().items() if piece in pieces})
 
     def _listing(self, entries: Mapping[Piece, FileEntry]) -> Self:

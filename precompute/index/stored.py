@@ -56,7 +56,7 @@ class Stored:
 
     @property
     def neurons(self) -> bool:
-        """Return True if neurons have a page."""
+        """Return True if the index has what a page about a neuron shows."""
         return any(kind.startswith("ff_") for kind in self.kinds)
 
     @property
@@ -65,7 +65,7 @@ class Stored:
 
     @property
     def heads(self) -> bool:
-        """Return True if heads have a page."""
+        """Return True if the index has what a page about a head shows."""
         return self.subheads or self.pairs > 0 or bool(self.directions)
 
     @property
@@ -87,8 +87,8 @@ class Stored:
 
 
 def position(what: str, asked: str, known: Sequence[str]) -> int:
-    """Return the position of a name among the known ones, which is the number that lenses, ends, presets and kinds have
-    in a file."""
+    """Return the position of a name among the known ones. Files use this position to number lenses, ends, presets and
+    kinds."""
     if asked not in known:
         raise NotFound(f"{what} {asked!r}: there are {', '.join(known)}")
     return known.index(asked)

@@ -112,7 +112,8 @@ def text_surface(text: str, wordpiece: bool) -> str:
 
 
 def distinct_classes(raws: Sequence[bytes]) -> NDArray[np.int32]:
-    """Number tokens so that those with the same surface have the same number: (d_vocab,)."""
+    """Number tokens so that those with the same surface (text without case and surrounding space) have the same number:
+    (d_vocab,)."""
     wordpiece = is_wordpiece(raws)
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(surface(raw, wordpiece), len(numbers)) for raw in raws], np.int32)

@@ -62,7 +62,7 @@ def exact_lists(
 
 @dataclass(frozen=True)
 class ListEnd:
-    """One end, top or bottom, of the list of a vector."""
+    """One end of the token list of a vector: the top (largest scores) or the bottom (most negative ones)."""
 
     kind: str
     layer: int

@@ -10,7 +10,7 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, Shape
 from lexiscope.precompute.weights.difference import Difference
 
-Factors = tuple[float, Tensor, Tensor]  # a sign; left and right (heads, d_head, d_model); not repeated for heads that share
+Factors = tuple[float, Tensor, Tensor]  # a sign; left, right (heads, d_head, d_model), not repeated for shared ones
 
 HEAD_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in kinds))
 

@@ -141,8 +141,8 @@ class Readings:
         return (self.words.reads if SIDES[kind] == "reads" else self.words.writes).embedding
 
     def _factor(self, kind: str, ask: PairsReadingAsk) -> Float32:
-        """Return the head's vectors of a kind as columns (d_model, d_head), with the norm folded in if that is the
-        reading."""
+        """Return the head's vectors of a kind as columns (d_model, d_head), with the model's norm folded in if the
+        reading is `norm`."""
         first = self.w.shape.row(kind, ask.head, 0)
         rows = slice(first, first + self.w.shape.d_head)
         if ask.reading == "norm":

@@ -39,8 +39,8 @@ class Directions:
 
 
 def hubs(ids: Sequence[Ids], d_vocab: int) -> NDArray[np.bool_]:
-    """Return the hubs of one layer under each lens, as flags (lenses, d_vocab), found in the lists (n, lenses, ends,
-    depth) of vectors of all kinds."""
+    """Return the hubs of one layer, tokens in an unusual share of its lists, as flags (lenses, d_vocab). `ids` are the
+    lists (n, lenses, ends, depth) of the vectors of each kind."""
     lenses, depth = ids[0].shape[1], ids[0].shape[3]
     lists = sum(kind.shape[0] * kind.shape[2] for kind in ids)
     counts = [sum(np.bincount(kind[:, lens].ravel(), minlength=d_vocab) for kind in ids) for lens in range(lenses)]

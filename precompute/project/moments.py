@@ -38,7 +38,8 @@ class Moments:
 
 
 class MomentsOfProducts:
-    """Compute moments with one vocabulary under some lenses, on the device that has the products."""
+    """Compute moments (mean, standard deviation, ...) of scores with one vocabulary under some lenses, on the device
+    that has the products."""
 
     def __init__(self, embedding: Embedding, lenses: Sequence[str]) -> None:
         self._lenses = [LENSES.index(lens) for lens in lenses]

@@ -28,8 +28,8 @@ def order_key(score: np.float32, token: int) -> np.int64:
 def _group_extremes(
     row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
-    """Set out[lens, end, g] to the largest score, or for the bottom end the largest negated score, in group g of GROUP
-    tokens, in one pass for both lenses."""
+    """Set out[lens, end, g] to the largest score in group g of GROUP tokens or, for the bottom end, to the largest
+    negated score, in one pass for both lenses."""
     for g in range(out.shape[2]):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
         top = bottom = cosine_top = cosine_bottom = LOWEST

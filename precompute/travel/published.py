@@ -56,7 +56,8 @@ def open_published(asked: str, revision: str | None = None) -> PublishedIndex:
 
 
 def _folder(asked: str) -> Path:
-    """Return the path; raise NotPublished if it cannot be the name of a folder."""
+    """Return the path of the folder that a person means; raise NotPublished if the text cannot be the name of a
+    folder."""
     try:
         folder = Path(asked).expanduser()
         folder.exists()

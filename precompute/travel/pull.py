@@ -86,8 +86,8 @@ def pull(
     progress: Progress,
     is_reserved: Callable[[str], bool],
 ) -> Path:
-    """Make or complete DATA/<model>, and return that folder. `asked` is the name that a user gave for the published
-    index."""
+    """Make or complete the index in DATA/<model>, and return that folder. `asked` is the name that a user gave for the
+    published index."""
     theirs = read_manifest(published, is_reserved)
     wanted = _wanted_layers(theirs, options, published.where)
     folder = data / theirs.model
@@ -163,7 +163,8 @@ def _check_room(folder: Path, theirs: Manifest, missing: Iterable[Piece]) -> Non
 
 
 def _missing_pieces(ours: Manifest, theirs: Manifest, pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces that are missing here, or older than theirs, in the order to fetch them."""
+    """Return the pieces (files of an index) that are missing here, or older than those of `theirs`, in the order to
+    fetch them."""
     here, there = ours.entries(), theirs.entries()
 
     def is_missing(piece: Piece) -> bool:

@@ -90,7 +90,7 @@ class _Push:
         return self.commit
 
     def _of_model(self) -> list[Piece]:
-        """Return our pieces that belong to no layer: they are sent with the first commit."""
+        """Return the files of our index that belong to no layer: they are sent with the first commit."""
         return [piece for piece in self.ours.entries() if piece.layer is None]
 
     def _published(self) -> Manifest | None:
@@ -207,7 +207,7 @@ def _tokenizer(index: Index) -> bytes:
 
 
 def _batches(entries: Mapping[Piece, FileEntry], pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Yield the pieces of each commit: those of some layers, upper layers first; the pieces of a layer stay
+    """Yield the pieces (files) of each commit: those of some layers, upper layers first; the pieces of a layer stay
     together."""
     batch: list[Piece] = []
     n_bytes = 0

@@ -95,7 +95,8 @@ class BruteForce:
         return tuned, base
 
     def allowed(self, preset: str, tokens: Ids, others: Ids) -> NDArray[np.bool_]:
-        """Return True where a preset allows the pair (token, other), for arrays that numpy can broadcast."""
+        """Return flags: True where a preset of pairs allows the pair (token, other). Both are arrays that numpy can
+        broadcast."""
         distinct = self.surface[tokens] != self.surface[others]
         words = self.words[tokens] & self.words[others]
         masks = {"all": np.ones_like(distinct), "distinct": distinct, "words": distinct & words}

@@ -81,8 +81,8 @@ def first_tokens(scores: Float64, sign: int) -> Ids:
 
 
 def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
-    """Find hubs from the lists (n, lenses, ends, DEPTH or more) of all kinds of a layer, which must be checked in
-    another way."""
+    """Return the hubs of a layer (tokens in an unusual share of its lists), from the lists (n, lenses, ends, DEPTH or
+    more) of all its kinds. These lists must be checked in another way."""
     counts = np.zeros((lists[0].shape[1], d_vocab), np.int64)
     for at in range(len(counts)):
         for ids in lists:
@@ -92,7 +92,8 @@ def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
 
 
 def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[str, ...]) -> Hubs:
-    """Find hubs from the scores of all vectors of these kinds in the layer, which is slow in a large model."""
+    """Return the hubs of a layer (tokens in an unusual share of its lists), from the scores of all vectors of these
+    kinds, which is slow in a large model."""
     shape = brute.model.shape
     counts, n_vectors = np.zeros((len(lenses), shape.d_vocab), np.int64), 0
     for kind in kinds:
@@ -126,7 +127,8 @@ def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> 
 
 
 def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Float64, target: Float64) -> float:
-    """Compute the mean of the coherences of both sides, each token taken once."""
+    """Compute the coherence of a list of pairs: the mean of the coherences of its two sides, at which each token counts
+    once."""
     sides = [list(dict.fromkeys(pairs[:, side].tolist())) for side in (0, 1)]
     from_, to = (np.array(side, np.int64) for side in sides)
     return (coherence(from_, left_out, source) + coherence(to, left_out, target)) / 2

@@ -49,7 +49,8 @@ def decompose(brute: BruteForce, layer: int, matrix: str, head: int) -> Decompos
 
 
 def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids) -> str:
-    """Return a message about those of these directions that are not compared."""
+    """Return a message that names those of these directions whose lists are not compared, because rounding may have
+    turned them."""
     svd = decompose(brute, layer, matrix, head)
     count = sum(svd.doubtful(number) and svd.sigma[number] > svd.rounding for number in numbers.tolist())
     return f" ({count} with nearly equal singular values, of which only these)" if count else ""

@@ -37,7 +37,8 @@ KEPT_BYTES = 1 << 29
 
 @dataclass(frozen=True)
 class Directions:
-    """The directions of all heads of a layer, head after head, each head's by falling σ."""
+    """The directions (singular vectors of the matrices) of all heads of a layer, head after head, each head's by
+    falling singular value σ."""
 
     left: Tensor  # (n_heads * d_head, d_model) float32, of length one or 0: `vo_in`, or `qk_query`
     right: Tensor  # the same: `vo_out`, or `qk_key`
@@ -58,7 +59,8 @@ class KeptDirections:
         self._lock = Lock()
 
     def vectors(self, layer: int, kind: str) -> Tensor:
-        """Return the directions as vectors, (n_heads * d_head, d_model)."""
+        """Return the directions (singular vectors of heads' matrices) as vectors of this kind, (n_heads * d_head,
+        d_model)."""
         matrix = _matrix_of(kind)
         found = self.of(layer, matrix)
         return found.left if kind == DIRECTIONS[matrix][0] else found.right
@@ -111,8 +113,7 @@ def _of_head(left: Tensor, right: Tensor, d_head: int) -> tuple[Tensor, Tensor, 
 
 
 def _signs(V: Tensor, W: Tensor) -> Tensor:
-    """Return (n,) of 1 and -1: multiplied with these, the entry of each row of V Wᵀ that is largest in size is
-    positive."""
+    """Return signs (n,), 1 or -1, that make the entry of each row of V Wᵀ that is largest in size positive."""
     size = max(1, SCORES_AT_ONCE // max(1, len(V)))
     extremes = [torch.aminmax(V @ W[start : start + size].T, dim=1) for start in range(0, len(W), size)]
     largest = torch.stack([each.max for each in extremes]).amax(dim=0)

@@ -26,7 +26,7 @@ class Notes:
 
 
 class Board:
-    """Keep the notes of all tasks. A task that is tried again overwrites its notes."""
+    """The notes of all tasks, kept by a Ray actor. A task that is tried again overwrites its notes."""
 
     def __init__(self) -> None:
         self._notes = Notes()
@@ -49,7 +49,7 @@ def start_board() -> Any:
 
 
 class Reader:
-    """Read a board without ever waiting for it."""
+    """A reader of the board that never waits for it."""
 
     def __init__(self, board: Any) -> None:
         self._board, self._asked = board, None
@@ -68,7 +68,7 @@ class Reader:
 
 
 class Writer:
-    """Write what one task does, from its start to its end."""
+    """A writer for one task, which puts on the board what the task does from its start to its end."""
 
     def __init__(self, board: Any, model: str, task: str, machine: str) -> None:
         self._board, self._model, self._task, self._machine = board, model, task, machine

@@ -38,8 +38,8 @@ def build_on_ray(
     gpus: float | None,
     progress: ClusterProgress,
 ) -> int:
-    """Make or complete DATA/<model> of each model, and return the number of models that failed. If a model or a layer
-    fails, the others are still built."""
+    """Make or complete the index in DATA/<model> for each model, and return the number of models that failed. If a
+    model or a layer fails, the others are still built."""
     cores = max(os.cpu_count() or 1, options.threads or 1)
     with connected("--ray", address, num_cpus=cores), ExitStack() as locks:
         size = choose_size(list_machines(), options.threads, gpus, options.device)

@@ -54,7 +54,7 @@ class ClusterProgress(Progress):
             self.unit_done(f"{order.pieces[0].layer} of {order.build.name}, made by {machine},")
 
     def show(self, running: Sequence[Order], notes: Notes) -> None:
-        """Show what each machine does; orders that are not in the notes wait for a machine."""
+        """Show what each machine does; tasks without notes on the board are shown as waiting for a machine."""
         for model in [model for model in self._untold if model in notes.costs]:
             costs = Costs(**notes.costs[model])
             self.say(f"{model}: {time_text(self._untold.pop(model), costs, 'on this cluster')}")

@@ -29,7 +29,7 @@ class QueuedBuild:
 
 @dataclass(frozen=True)
 class Order:
-    """An order to make some pieces together, with so many threads."""
+    """An order to make some pieces (files of an index) together, with so many threads."""
 
     build: QueuedBuild
     pieces: Task

@@ -55,8 +55,8 @@ class Outcome:
 def run_task(
     task: str, inputs: BuildInputs, layer: tuple[Tensors, ...], pieces: Task, threads: int, board: Any
 ) -> Outcome:
-    """Make the arrays of the pieces; `layer` has the tensors of a layer, model by model. `task` is the name on the
-    board."""
+    """Make the arrays of some pieces, which are files of an index. `layer` has the tensors of a layer, model by model;
+    `task` is the task's name on the board."""
     context = ray.get_runtime_context()
     machine = machine_name(ray.util.get_node_ip_address(), context.get_node_id())
     if inputs.code != code_version():

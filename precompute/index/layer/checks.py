@@ -44,7 +44,7 @@ def unsound(
 
 
 def _all(flags: NDArray[np.bool_]) -> bool:
-    """Return True if all flags are set; for so few flags, this takes a fifth of numpy's time."""
+    """Return True if all flags are set; for as few flags as here, this takes a fifth of the time of numpy's `all`."""
     return b"\0" not in flags.tobytes()
 
 

@@ -99,12 +99,14 @@ class HeadReader(ShardArrays):
         return self.column(f"{matrix}.norm"), self.column(f"{matrix}.base_norm")
 
     def _of_lists(self, name: str, lens: str, preset: str) -> Array:
-        """Return the values that an array has for the top and bottom lists of every head, (n_heads, ends)."""
+        """Return the numbers that an array of the file has for the top and bottom lists of every head, (n_heads,
+        ends)."""
         of_lists: Array = self.column(name)[:, self.lens_at(lens), position("preset", preset, PRESETS)]
         return of_lists
 
     def _list_starts(self, lens: str, preset: str, heads: Sequence[int]) -> NDArray[np.int64]:
-        """Return where the top lists of pairs of these heads begin in the array of ids, counted in entries."""
+        """Return the positions at which the top lists of pairs of these heads begin in the array of ids, counted in
+        entries."""
         lens_at, preset_at = self.lens_at(lens), position("preset", preset, PRESETS)
         numbers = (np.array(heads, np.int64) * len(self.stored.lenses) + lens_at) * len(PRESETS) + preset_at
         return numbers * len(ENDS) * self.stored.pairs

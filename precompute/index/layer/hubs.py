@@ -24,7 +24,7 @@ Counts = NDArray[np.int64]  # (d_vocab,) by token
 
 
 def hubs_of_lists(shards: Sequence[Shard], stored: Stored, lens: str) -> frozenset[int]:
-    """Return the hubs of a lens over all lists of vectors of these layers."""
+    """Return the tokens that are hubs under a lens, counted over all lists of vectors of these layers."""
     counts, n_lists = np.zeros(stored.shape.d_vocab, np.int64), 0
     for shard in shards:
         try:

@@ -1,5 +1,5 @@
-"""Read one layer of an index: the lists of its vectors. A value that cannot be right raises ShardDamaged, and is never
-shown as if it were another token."""
+"""Read one layer of an index: the lists of its vectors. A token id or score that is impossible raises ShardDamaged, and
+is never shown as if it were another token."""
 
 from collections.abc import Sequence
 
@@ -114,12 +114,13 @@ class Shard(ShardArrays):
         return top, bottom, float((of_all.max(axis=1) >= NOTABLE).mean())
 
     def lists_of_tokens(self, lens: str, end: str) -> NDArray[np.int64]:
-        """Return how many lists of vectors hold each token, (d_vocab,), for the kinds of vectors that count for
-        hubs."""
+        """Return how many lists of vectors hold each token, (d_vocab,). Only kinds of vectors that count for hubs are
+        included."""
         return np.diff(self._token_offsets(lens, end)) - self._lists_that_do_not_count(lens, end, self.stored.k)
 
     def lists_by_first_tokens(self, lens: str, count: int) -> NDArray[np.int64]:
-        """Return how many of these lists, both ends, have each token among their first `count` tokens, (d_vocab,)."""
+        """Return how many lists of vectors, at both ends, have each token among their first `count` tokens, (d_vocab,).
+        Only kinds of vectors that count for hubs are included."""
         lists = np.zeros(self.shape.d_vocab, np.int64)
         for end in ENDS:
             offsets = self._token_offsets(lens, end)
@@ -130,8 +131,8 @@ class Shard(ShardArrays):
         return lists
 
     def _lists_that_do_not_count(self, lens: str, end: str, count: int) -> NDArray[np.int64]:
-        """Return how many lists of the other kinds, which are inverted but do not count, have each token among their
-        first tokens, (d_vocab,)."""
+        """Return how many lists have each token among their first tokens, (d_vocab,), of the kinds that are inverted
+        but do not count for hubs."""
         d_vocab, lists = self.shape.d_vocab, np.zeros(self.shape.d_vocab, np.int64)
         for kind in self.stored.kinds:
             if kind not in self.stored.counted_kinds:
@@ -143,7 +144,8 @@ class Shard(ShardArrays):
         return lists
 
     def _token_offsets(self, lens: str, end: str) -> NDArray[np.int64]:
-        """Return the positions at which the inverted lists of each token begin: (d_vocab + 1,)."""
+        """Return where the entries of each token begin in the inverted lists, which lead from tokens to vectors:
+        (d_vocab + 1,)."""
         at = self.lens_at(lens), position("end", end, ENDS)
         offsets = self.file.block("inverted.offsets", *at).astype(np.int64)
         if offsets[-1] > self.file.tensors["inverted.rank"].size or np.any(offsets[1:] < offsets[:-1]):

@@ -17,7 +17,7 @@ FEW = 256  # entries that are read one by one, because sorting them by layers wo
 
 
 class DamagedLayer(Exception):
-    """Raised if a value of this layer cannot be right."""
+    """Raised if the file of this layer holds an impossible value."""
 
     def __init__(self, layer: int) -> None:
         super().__init__(layer)
@@ -34,7 +34,8 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenSlices:
-    """The positions of the inverted lists of a token: those of the top of every layer, then those of the bottom."""
+    """The places at which the lists of all layers name a token, as slices of arrays: those of the top lists of every
+    layer, then those of the bottom lists."""
 
     bounds: list[tuple[TensorFile, int, int]]  # (slices,): first and last entry
     layer: Array
@@ -42,14 +43,14 @@ class TokenSlices:
     count: Array
 
     def read(self, name: str, width: int = 1) -> Array:
-        """Return the entries of an array in all slices, one slice after the other; `width` is the number of values in a
-        row."""
+        """Return the entries of an array in all slices of the token, one slice after the other; `width` is the number
+        of values in each entry."""
         dtype = self.bounds[0][0].tensors[name].dtype if self.bounds else np.dtype(np.uint8)
         data = [file.read(name, width * first, width * last) for file, first, last in self.bounds]
         return np.frombuffer(b"".join(data), dtype)
 
     def numbers(self) -> Array:
-        """Return for every entry the number of the slice that it is in."""
+        """Return for every entry of the token the number of the slice that holds it."""
         return np.repeat(np.arange(len(self.count), dtype=np.uint16), self.count)
 
 
@@ -94,7 +95,8 @@ def read_entries(
 
 
 def check(right: Array, layer: Array) -> None:
-    """Raise DamagedLayer with the layer of the first entry whose flag in `right` is False."""
+    """Raise DamagedLayer unless all flags in `right` are True; the error names the layer of the first entry that is not
+    right."""
     for wrong in np.flatnonzero(~right)[:1]:
         raise DamagedLayer(int(layer[wrong]))
 

@@ -119,7 +119,7 @@ def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> 
 
 
 def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
-    """Return the ids (n, 2) and the scores (n,) of the pairs in these slots."""
+    """Return the ids (n, 2) and the scores (n,) of the pairs in these slots (places in lists)."""
     head = slots.head.astype(np.int64)
     a_list = ((head * len(layers.stored.lenses) + lens) * len(PRESETS) + slots.preset) * len(ENDS) + slots.end
     entry = a_list * layers.stored.pairs + slots.rank
@@ -136,7 +136,7 @@ def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
 
 
 def _counts(layers: Layers, lens: int, slots: _Slots) -> Array:
-    """Return how many pairs each list has that these slots are in: (n,)."""
+    """Return for each slot (place of a pair) how many pairs its list has: (n,)."""
     if not len(slots.rank):
         return np.empty(0, np.uint32)
     counts = np.stack(
@@ -159,7 +159,7 @@ def _without_own_mirror(slots: _Slots, side: Array) -> tuple[_Slots, Array]:
 
 
 def _common_slots(layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: list[int]) -> _Slots:
-    """Return the slots of pairs that hold the word or, of two words, one at each side."""
+    """Return the slots (places in lists) of pairs that hold the word or, of two words, one at each side."""
     shape = layers.stored.shape
     sizes = (shape.n_layers, len(MATRICES), shape.n_heads, len(PRESETS), len(ENDS), layers.stored.pairs)
     by_side: list[list[Array]] = []  # for each word, the slots that hold it at the first side and at the second
@@ -197,7 +197,8 @@ def _best_presets(slots: _Slots, ids: Array) -> Array:
 
 
 def _may_be_among_first(ranks: Array, count: int | None) -> Array:
-    """Return flags of the entries that may be among the first `count`: all up to the rank of the last of these."""
+    """Return flags of the entries that may be among the first `count`: those whose rank is at most that of the entry
+    number `count`."""
     if count is None or count >= len(ranks):
         return np.arange(len(ranks))
     return np.flatnonzero(ranks <= np.partition(ranks, count - 1)[count - 1]) if count else np.arange(0)

@@ -139,7 +139,8 @@ def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, 
 
 
 def _entries(layers: Layers, token: int, lens: int) -> _Entries:
-    """Return every entry of a token in the lists of one lens: end after end, layer after layer, best rank first."""
+    """Return every entry of a token in the lists of one lens, in this order: end after end, layer after layer, best
+    rank first."""
     where = token_slices(layers, token, lens, "inverted")
     vector, rank, number = where.read("inverted.vector"), where.read("inverted.rank"), where.numbers()
     layer = where.layer[number]
@@ -163,7 +164,7 @@ def _split(stored: Stored, vector: Array) -> tuple[Array, Array]:
 
 
 def _stored(layers: Layers, lens: int, name: str, entries: _Entries) -> Array:
-    """Return the values that the arrays `{kind}.{name}` have at these entries."""
+    """Return the values of the arrays `{kind}.{name}` of a layer's file for the vectors of these entries."""
     kind, lists = _lists(layers.stored, lens, entries)
     position = lists * layers.stored.k + entries.rank
     return read_entries(layers, [f"{kind}.{name}" for kind in layers.stored.kinds], kind, entries.layer, position)
@@ -188,6 +189,5 @@ def _lists(stored: Stored, lens: int, entries: _Entries) -> tuple[Array, Array]:
 
 
 def _check_listed(layers: Layers, lens: int, entries: _Entries, token: int | Array) -> None:
-    """Raise DamagedLayer unless the token, or each entry's own token, is in the list at the place that the entry
-    names."""
+    """Raise DamagedLayer unless each entry's list does hold the token at the rank that the entry gives."""
     check(_stored(layers, lens, "ids", entries) == token, entries.layer)

@@ -15,8 +15,8 @@ from lexiscope.precompute.project.rounding import UNIT, gamma
 
 @dataclass(frozen=True)
 class CoarseVocabulary:
-    """The direction ê_t = (e_t - mean) / |e_t - mean| of every token's embedding e_t, rounded to multiples of `step`,
-    with the error of this copy."""
+    """The directions ê_t = (e_t - mean) / |e_t - mean| of all tokens' embeddings e_t, rounded to multiples of `step`,
+    and the errors of this copy."""
 
     steps: NDArray[np.int8]  # (d_vocab, d_model)
     step: Float32  # (d_vocab,)

@@ -159,7 +159,7 @@ class ChosenNeuron(ActiveNeuron):
 
 
 class TextNeuron(ActiveNeuron):
-    """A neuron over the whole text; its coefficient, strength and end are those at its peak."""
+    """The activity of a neuron over the whole text; its coefficient, strength and end are those at its peak."""
 
     position: int  # where it is largest; not the first position, unless it fires only there
     coefficients: list[float]  # by position

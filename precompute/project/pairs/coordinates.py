@@ -186,7 +186,8 @@ def as_rows(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.i
 
 
 def as_columns(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> SearchSide[Columns]:
-    """Return these tokens as columns of a search, sorted into shells of similar norms and grouped into strips."""
+    """Return these tokens as columns of a search, sorted into shells of similar norms and grouped into strips of
+    neighbouring columns."""
     order, starts = arrange(side, tokens)
     n_strips = -(-len(order) // STRIP)
     padding = n_strips * STRIP - len(order)

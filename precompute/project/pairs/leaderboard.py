@@ -53,7 +53,8 @@ class Leaderboard:
             self._replace_by_exact()
 
     def raise_floors(self, top: float, bottom: float) -> None:
-        """Raise the floors to these, if they are stricter; the caller has proved that n pairs reach them."""
+        """Raise the floors, which pairs must reach to be kept, to these numbers if they are stricter; the caller has
+        proved that n pairs reach them."""
         self.top, self.bottom = max(self.top, top), min(self.bottom, bottom)
 
     def candidates(self) -> tuple[Int32, Int32, Float64, Float64]:
@@ -83,7 +84,7 @@ class Leaderboard:
         self._score, self._error = self._score[keep], self._error[keep]
 
     def _replace_by_exact(self) -> None:
-        """Replace intervals by exact scores and keep the n best of each end."""
+        """Replace the intervals (score ± error) by exact scores, and keep only the n best pairs of each end."""
         scores = self._exact_scores(self._from, self._to)
         best = np.union1d(self._order(scores, 1), self._order(scores, -1))
         self._score = scores.astype(np.float64) * self.scale
@@ -93,7 +94,7 @@ class Leaderboard:
 
 
 def nth_bounds(score: Float64, error: Float64, n: int) -> tuple[float, float]:
-    """Return a top and a bottom floor: scores that at least n of the pairs surely reach. At least n pairs must be
-    given."""
+    """Return two floors, one for the top and one for the bottom: scores that at least n of the pairs surely reach. At
+    least n pairs must be given."""
     lower, upper = score - error, score + error
     return float(np.partition(lower, len(lower) - n)[len(lower) - n]), float(np.partition(upper, n - 1)[n - 1])

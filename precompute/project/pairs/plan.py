@@ -37,8 +37,8 @@ SAMPLE_BLOCKS = 6  # blocks of rows that tell which share of columns is within r
 def cheapest_way(
     rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, coarse_is_made: bool
 ) -> int:
-    """Return the cheapest way to search rows start to stop with these floors: SCAN, COARSE, or the number of leading
-    coordinates to multiply before `sift`."""
+    """Return the cheapest way to search rows start to stop, if scores must be >= top or <= bottom: SCAN, COARSE, or the
+    number of leading coordinates to multiply before `sift`."""
     d = int(rows.coords.shape[1])
     if (stop - start) * len(columns.tokens) < SMALL_CHUNK:
         return d
@@ -49,8 +49,8 @@ def cheapest_way(
     error = rows.error[i] @ columns.error[shell].T
 
     def share_left(prefix: int, rest: NDArray[np.float32]) -> float:
-        """Return the share of the sampled pairs that may still reach a floor after the first `prefix` coordinates are
-        multiplied; the others add at most `rest` (sampled rows, sampled columns)."""
+        """Return the share of the sampled pairs whose scores may still be >= top or <= bottom after the first
+        `prefix` coordinates are multiplied; the others add at most `rest` (sampled rows, sampled columns)."""
         score = shifts + float_product(rows.coords[i, :prefix], columns.coords[j, :prefix])
         return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
 

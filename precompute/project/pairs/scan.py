@@ -40,8 +40,8 @@ class Block(NamedTuple):
 
 @kernel()
 def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) -> int:
-    """Return the position of the first value >= least between start and stop, where `values` (strips, STRIP) are
-    sorted."""
+    """Return the position of the first value >= least between start and stop. `values` (strips, STRIP) are sorted
+    there, read as one long array."""
     while start < stop:
         middle = (start + stop) >> 1
         if values[middle // STRIP, middle % STRIP] < least:

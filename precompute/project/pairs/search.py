@@ -68,8 +68,8 @@ class Search:
         return self._choose_way(self.rows, self.columns, start, stop, *self._floors(), COARSE in self.ways)
 
     def _raise_first_floors(self) -> None:
-        """Give floors to the leaderboards that have none, from the scores of the first rows and the first shell of
-        columns, where norms are largest."""
+        """Give floors, which pairs must reach, to the leaderboards that have none, from the scores of the first rows
+        and columns, whose norms are largest."""
         new = [board for board in self.boards if not np.isfinite(board.top + board.bottom)]
         if not new:
             return
@@ -85,8 +85,8 @@ class Search:
                 board.raise_floors(*nth_bounds(scores, error, board.n))
 
     def _floors(self) -> tuple[float, float]:
-        """Return the most generous top and bottom floors of all leaderboards. They are finite, because kernels
-        calculate with them."""
+        """Return the top and bottom floors that pairs must reach for at least one of the leaderboards. They are finite,
+        because kernels calculate with them."""
         top, bottom = min(board.top for board in self.boards), max(board.bottom for board in self.boards)
         return max(top, -LARGEST_SCORE), min(bottom, LARGEST_SCORE)
 
@@ -110,7 +110,7 @@ class Search:
                     self._sift_tile(i0, i1, j0, j1, way)
 
     def _tiles(self, i0: int, i1: int) -> list[tuple[int, int]]:
-        """Return the ranges of columns, in whole strips, with which rows i0 to i1 must be compared."""
+        """Return the ranges of columns, in whole strips of STRIP columns, with which rows i0 to i1 must be compared."""
         if self.exhaustive:
             ranges = np.array([[0, len(self.columns.shift)]])
         else:
@@ -138,8 +138,8 @@ class Search:
             self._report()
 
     def _multiply_coarse(self, i0: int, i1: int, tiles: list[tuple[int, int]]) -> None:
-        """Compare rows with ranges of columns by products of bytes, then score the strips of columns that have large
-        products."""
+        """Compare rows with ranges of columns by products of bytes, then score all columns of the strips (groups of
+        neighbouring columns) that have large products."""
         a, b = (side.coarse for side in self._sides)
         error = self.rows.error[i0:i1] @ self.columns.error.max(axis=0)
         needs, n_opened = row_needs(self.rows, a, slice(i0, i1), *self._floors(), error), 0

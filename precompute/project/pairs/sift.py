@@ -33,8 +33,8 @@ def _count_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32,
 ) -> int:  # fmt: skip
-    """Count the columns of strip s that may reach a floor with row r, by their entries in `product`, which start at
-    column `first` of that array."""
+    """Count the columns of strip s whose scores with row r may be outside of middle ± half, where they reach a floor,
+    by their entries in `product`, which start at column `first` of that array."""
     hopeful = np.float32(0)
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
@@ -48,8 +48,8 @@ def _mark_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
 ) -> None:  # fmt: skip
-    """Do as _count_hopeful does, but write the scores so far into `partial`, and flags of the hopeful columns into
-    `hope`."""
+    """Do as _count_hopeful does for a strip and a row, but write the scores so far into `partial`, and flags of the
+    counted columns into `hope`."""
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
         score = product[r, start + c] + shift[s, c]
@@ -110,7 +110,7 @@ def row_needs(rows: Rows, coarse: CoarseSide, some: slice, top: float, bottom: f
 
 @kernel()
 def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
-    """Return the largest and the smallest product of row r in the strip that starts at column `first`."""
+    """Return the largest and the smallest of the STRIP products of row r that start at column `first`."""
     start = np.uint64(first)
     most = least = product[r, start]
     for c in range(np.uint64(STRIP)):

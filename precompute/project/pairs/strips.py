@@ -48,8 +48,8 @@ class Columns(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The pairs that kernels found and whose scores may reach a floor. If `total` is larger than the arrays, the search
-    must be repeated in parts."""
+    """The pairs that kernels found and that may be on a list. If `total` is larger than the arrays, the search must be
+    repeated in parts."""
 
     i: Ints  # (room,) positions in Rows
     j: Ints  # (room,) positions in Columns

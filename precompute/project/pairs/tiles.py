@@ -67,7 +67,8 @@ def _search_tile(
 
 
 def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, board: Leaderboard) -> None:
-    """Give floors to a leaderboard that has none: scores that n pairs of a tile surely reach."""
+    """Give floors, which pairs must reach, to a leaderboard that has none: scores that n pairs of a tile surely
+    reach."""
     lower = torch.where(pairs, scores - error[:, None], -torch.inf).flatten()
     upper = torch.where(pairs, scores + error[:, None], torch.inf).flatten()
     if len(lower) >= board.n:

@@ -49,7 +49,7 @@ def read_gguf(path: Path) -> Any:
 
 
 class _Reader(gguf.GGUFReader):  # type: ignore[misc]
-    """A GGUF reader that refuses data beyond the end of the file, which the library would read as empty."""
+    """A GGUF reader that refuses data beyond the end of the file, which the library would take as empty."""
 
     def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
         end = int(offset) + int(count) * np.dtype(dtype).itemsize
