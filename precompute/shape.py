@@ -100,7 +100,7 @@ class Shape:
         return head * self.d_head + subhead
 
     def rows(self, kind: str) -> list[int]:
-        """Return the row of each neuron's vector, or of each subhead's (head after head), among the vectors of a kind."""
+        """Return the rows of all neurons' vectors, or of all subheads' (head after head), among those of a kind."""
         if kind.startswith("ff_"):
             return [*range(self.d_mlp)]
         return [self.row(kind, head, subhead) for head in range(self.n_heads) for subhead in range(self.d_head)]

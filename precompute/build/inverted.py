@@ -41,16 +41,18 @@ def invert_lists(ids: Sequence[Array], d_vocab: int, listed: NDArray[np.bool_] |
 def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab: int) -> dict[str, Array]:
     """Make the arrays `paired.*` from the ids (n_heads, lenses, presets, ends, pairs, 2) and the counts (n_heads,
     lenses, presets, ends) of the matrices vo and qk."""
-    both = np.stack([ids[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E, pairs, 2)
-    valid = np.stack([counts[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E)
+    # (n_heads, matrices, lenses, presets, ends, pairs, 2)
+    both = np.stack([ids[matrix] for matrix in MATRICES], axis=1)
+    valid = np.stack([counts[matrix] for matrix in MATRICES], axis=1)  # (n_heads, matrices, lenses, presets, ends)
     n_heads, n_matrices, n_lenses, n_presets, n_ends, n_pairs, n_sides = both.shape
     grid = (n_pairs, n_heads, n_matrices, n_presets, n_sides)
     offsets = np.empty((n_lenses, n_ends, d_vocab + 1), np.uint32)
     places, ranks = [], []
     start = 0
     for lens, end in np.ndindex(n_lenses, n_ends):
-        tokens = both[:, :, lens, :, end].transpose(3, 0, 1, 2, 4)  # (pairs, n_heads, M, P, sides)
-        listed = np.arange(n_pairs)[:, None, None, None] < valid[:, :, lens, :, end]  # (pairs, n_heads, M, P)
+        tokens = both[:, :, lens, :, end].transpose(3, 0, 1, 2, 4)  # (pairs, n_heads, matrices, presets, sides)
+        # (pairs, n_heads, matrices, presets)
+        listed = np.arange(n_pairs)[:, None, None, None] < valid[:, :, lens, :, end]
         positions = np.flatnonzero(np.broadcast_to(listed[..., None], grid))
         order, offsets[lens, end] = _by_token(tokens.ravel()[positions], d_vocab, start)
         rank, head, matrix, preset, side = np.unravel_index(positions[order], grid)

@@ -145,7 +145,7 @@ def make_layer(
     if before:
         finish(*before)
     of_changed = [ids_of_changed(lists[kind].ids, changed[kind])[..., :DEPTH] for kind in stored.counted_kinds]
-    hub_mask = hubs(of_changed, stored.shape.d_vocab)  # (L, d_vocab)
+    hub_mask = hubs(of_changed, stored.shape.d_vocab)  # (lenses, d_vocab)
     coherences = _start_coherences(context, lists, hub_mask)
     for matrix in stored.matrices:
         made = _pair_arrays(context, matrix, searches, hub_mask, step, stepped)

@@ -44,7 +44,7 @@ def vector_columns(
     heads share, it is the first of them."""
     shape, shard = index.shape, index.shard(layer)
     lens_at, end_at = _positions("lens", lenses, index.stored.lenses), _positions("end", ends, ENDS)
-    ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, L, 2, k)
+    ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, lenses, 2, k)
     bad = unsound(ids, scores * SIGNS, shape.d_vocab)
     if bad.any():
         at = tuple(np.argwhere(bad)[0])
@@ -52,7 +52,7 @@ def vector_columns(
     numbers = np.arange(len(ids), dtype=np.uint32)
     if index.stored.difference or kind in DIRECTION_KINDS:
         numbers = numbers[shard.all_norms(kind) > 0]
-    ids, scores = (part[numbers][:, :, end_at, :k] for part in (ids, scores))  # (n, L, E, k)
+    ids, scores = (part[numbers][:, :, end_at, :k] for part in (ids, scores))  # (n, lenses, ends, k)
     vector, lens, end, rank = _axes(ids.shape)
     heads, in_head = _heads(index, kind, len(shard.all_norms(kind)))
     return {
@@ -84,12 +84,12 @@ def pair_columns(
     chosen: Any = (slice(None), *np.ix_(lens_at, preset_at, end_at))
     ids, scores, counts = (
         shard.array(f"{matrix}.{part}")[chosen] for part in ("ids", "scores", "count")
-    )  # (n_heads, L, P, E, pairs, 2), (n_heads, L, P, E, pairs), (n_heads, L, P, E)
+    )  # counts: (n_heads, lenses, presets, ends); ids have two more axes (pairs, 2), scores one
     if counts.size and counts.max() > stored.pairs:
         raise damaged(shard.file.path, f"is damaged: {matrix} claims {counts.max()} pairs in a list")
     if stored.difference:
         counts = np.where((shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None, None], counts, 0)
-    there = np.arange(stored.pairs) < counts[..., None]  # (n_heads, L, P, E, pairs)
+    there = np.arange(stored.pairs) < counts[..., None]  # (n_heads, lenses, presets, ends, pairs)
     signs = SIGNS[end_at]
     bad = unsound(ids, scores * signs, d_vocab, there)
     if bad.any():

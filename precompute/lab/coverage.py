@@ -151,10 +151,10 @@ class CoverageMeasurement:
     def add_text(self, sums: CoverageSums, text: int) -> None:
         assert self._drawn is not None
         activity = self.runs.activity(text, self.wanted.m)
-        own = self.first_tokens(self.runs.states(activity))  # (L, n_layers, T, k)
+        own = self.first_tokens(self.runs.states(activity))  # (lenses, n_layers, T, k)
         T = own.shape[2]
         other = self._drawn[:, :, (self.runs.starts[text] + np.arange(T)) % DRAWN]
-        covered = np.zeros((*sums.shape, T), np.int64)  # (L, kinds, n_layers, STATES, T)
+        covered = np.zeros((*sums.shape, T), np.int64)  # (lenses, kinds, n_layers, STATES, T)
         for layer in self.wanted.layers:
             for at, kind in enumerate(self.wanted.kinds):
                 active = (activity.neurons if kind.startswith("ff_") else activity.subheads)[layer]
@@ -210,7 +210,7 @@ class CoverageMeasurement:
 
 
 def coverage_part(runs: TextRuns, wanted: Wanted, sums: CoverageSums) -> CoveragePart:
-    means, spreads = sums.means(), sums.spreads()  # (L, kinds, n_layers, STATES)
+    means, spreads = sums.means(), sums.spreads()  # (lenses, kinds, n_layers, STATES)
     built = [layer in wanted.layers for layer in range(means.shape[2])]
 
     def of_lens(lens: int) -> dict[str, Coverages]:

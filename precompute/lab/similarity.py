@@ -103,7 +103,7 @@ class _Measured:
     vectors."""
 
     def __init__(self, top: Ids, others: list[Ids]) -> None:
-        self.common = np.stack([in_common(top, other) for other in others], axis=1)  # (n, E)
+        self.common = np.stack([in_common(top, other) for other in others], axis=1)  # (n, ends)
         k = top.shape[1]
         similarity = self.common / (2 * k - self.common)
         self.top, self.bottom = similarity.mean(axis=0).tolist()

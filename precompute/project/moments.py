@@ -26,8 +26,8 @@ class Moments:
     """The moments of n vectors, as arrays. Skew, kurtosis and z are NaN where all scores are equal, as those of a
     vector of zeros are."""
 
-    moments: NDArray[np.float32]  # (n, L, 4): mean, sd, skew, kurtosis
-    z: NDArray[np.float32]  # (n, L, E): (score - mean) / sd of the first token of either list
+    moments: NDArray[np.float32]  # (n, lenses, 4): mean, sd, skew, kurtosis
+    z: NDArray[np.float32]  # (n, lenses, ends): (score - mean) / sd of the first token of either list
 
     @classmethod
     def of_zeros(cls, n: int, n_lenses: int) -> "Moments":
@@ -45,7 +45,7 @@ class MomentsOfProducts:
         self._lenses = [LENSES.index(lens) for lens in lenses]
         self._mean, self._inverse_norm = embedding.mean, embedding.inverse_norm  # (d_model,), (d_vocab,)
         sizes = embedding.norm, embedding.norm * embedding.inverse_norm
-        self._size = np.array([np.sqrt(np.mean(size**2)) for size in sizes])  # (L,)
+        self._size = np.array([np.sqrt(np.mean(size**2)) for size in sizes])  # (lenses,)
 
     def write(self, V: torch.Tensor, product: torch.Tensor, into: Moments, rows: NDArray[np.intp]) -> None:
         """Write the moments of the vectors V (n, d_model), whose products with the vocabulary are (n, d_vocab), into
@@ -57,7 +57,7 @@ class MomentsOfProducts:
             _sum_powers(product.numpy(), shift, self._inverse_norm, sums)
         else:
             _sum_on_device(product, shift, self._inverse_norm, sums)
-        constant = CONSTANT * self._size * np.linalg.norm(vectors, axis=1)[:, None] + LEAST  # (n, L)
+        constant = CONSTANT * self._size * np.linalg.norm(vectors, axis=1)[:, None] + LEAST  # (n, lenses)
         moments, z = _moments(sums, product.shape[1], constant)
         moments[:, 0, 0] += shift
         into.moments[rows], into.z[rows] = moments[:, self._lenses], z[:, self._lenses]
@@ -66,7 +66,7 @@ class MomentsOfProducts:
 def _moments(sums: Float64, n_tokens: int, constant: Float64) -> tuple[Float64, Float64]:
     """Return mean, standard deviation, skew and kurtosis, (n, lenses, 4), and z of the largest and the smallest score,
     (n, lenses, 2), from `sums` (n, lenses, 6): the sums of the powers 1 to 4 of scores, and these two scores."""
-    first, second, third, fourth = np.moveaxis(sums[..., :4] / n_tokens, -1, 0)  # (n, L) each
+    first, second, third, fourth = np.moveaxis(sums[..., :4] / n_tokens, -1, 0)  # (n, lenses) each
     variance = second - first**2
     sd = np.sqrt(np.maximum(variance, 0))
     sd[sd <= constant] = 0

@@ -185,7 +185,7 @@ def best_lens(index: Index, words: NDArray[np.bool_]) -> str:
         in_lists, among_first, n_lists = np.zeros(d_vocab, np.int64), np.zeros(d_vocab, np.int64), 0
         for layer in index.layers:
             for kind in stored.counted_kinds:
-                ids = lists_that_count(index.shard(layer), stored, kind)[:, at]  # (n, E, k)
+                ids = lists_that_count(index.shard(layer), stored, kind)[:, at]  # (n, ends, k)
                 in_lists += np.bincount(ids.ravel(), minlength=d_vocab)
                 among_first += np.bincount(ids[..., :READ_FIRST].ravel(), minlength=d_vocab)
                 n_lists += 2 * len(ids)

@@ -272,12 +272,12 @@ def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
         first, last = shard.array(f"{lists}.offsets")[at][token : token + 2].tolist()
         return shard.array(f"{lists}.{name}")[first:last]
 
-    lists = np.concatenate([shard.array(f"{kind}.ids") for kind in stored.kinds])  # (n_vectors, L, E, k)
+    lists = np.concatenate([shard.array(f"{kind}.ids") for kind in stored.kinds])  # (n_vectors, lenses, ends, k)
     kinds = [brute_lists.vectors_that_count(shard, stored, kind) for kind in stored.kinds]
     for (lens_at, lens), (end_at, end) in product(enumerate(stored.lenses), enumerate(ENDS)):
         rank, vector = np.nonzero((lists[:, lens_at, end_at] == token).T & np.concatenate(kinds))
         expected = [("inverted", "vector", vector), ("inverted", "rank", rank)]
-        in_pairs = []  # by matrix: which entries hold the token, (n_heads, P, pairs, 2)
+        in_pairs = []  # by matrix: which entries hold the token, (n_heads, presets, pairs, 2)
         for matrix in stored.matrices:
             ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
             valid = np.arange(stored.pairs) < count[..., None]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SIGNS = np.array([[1], [-1]], np.float32)  # (E, 1): multiplied with these, the scores of both ends fall
+SIGNS = np.array([[1], [-1]], np.float32)  # (ends, 1): multiplied with these, the scores of both ends fall
 LARGEST_COHERENCE = 1.001  # mean cosines: float32 sums may be slightly above 1
 
 _PAIR = {2: "<u4", 4: "<u8"}  # a type that holds two ids as one number, by the bytes of an id

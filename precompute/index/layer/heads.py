@@ -32,7 +32,7 @@ class HeadReader(ShardArrays):
         counts: list[int] = self.column(f"{matrix}.count")[at].tolist()
         if (longest := max(counts)) > self.stored.pairs:
             raise self.damage(f"{what} claims {longest} pairs in a list of {self.stored.pairs}")
-        ids = self.file.block(f"{matrix}.ids", *at)  # (E, pairs, 2)
+        ids = self.file.block(f"{matrix}.ids", *at)  # (ends, pairs, 2)
         scores: Floats = self.file.block(f"{matrix}.scores", *at)
         top, bottom = (min(count, first or count) for count in counts)
         if top == bottom:

@@ -9,7 +9,7 @@ from lexiscope.precompute.index.tensor_file import Array, Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorLists:
-    ids: Array  # (E, k): both ends
+    ids: Array  # (ends, k): both ends
     scores: Floats
     norm: float
     coherence_top: float  # NaN if too few tokens are left to compare
