@@ -85,7 +85,7 @@ def _whole_files(folder: Path, new: ComparisonRecord, listed: Mapping[str, FileE
 
 
 def _difference(current: ComparisonRecord, new: ComparisonRecord) -> str:
-    """Name the first thing in which two comparisons differ."""
+    """Return a text that names the first difference between two comparisons."""
     for side in ("a", "b"):
         old_model, new_model = getattr(current, side), getattr(new, side)
         if old_model.weights_sha256 != new_model.weights_sha256:

@@ -219,8 +219,8 @@ def _mentions(part: Any) -> tuple[set[str], set[str]]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """Return the letters that GPT-2 writes for bytes, by letter: printable Latin-1 stands for itself, the other bytes
-    in turn for letters from U+0100 on."""
+    """Return the byte for each letter with which GPT-2 writes bytes: printable Latin-1 stands for itself, the letters
+    from U+0100 on stand for the other bytes in turn."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(0x100 + n): byte for n, byte in enumerate(others)}

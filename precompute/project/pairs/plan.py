@@ -80,7 +80,7 @@ def cheapest_way(
 def _share_within_reach(
     rows: Rows, columns: Columns, start: int, stop: int, together: int, top: float, bottom: float
 ) -> float:
-    """Return the share of columns that a block of `together` rows must be compared with, averaged over a few blocks."""
+    """Return the share of columns that bounds leave for a block of `together` rows, averaged over a few blocks."""
     starts = np.unique(np.linspace(start, max(start, stop - together), SAMPLE_BLOCKS).astype(int)).tolist()
     ranges = [strips_within_reach(rows, columns, i0, min(i0 + together, stop), top, bottom) for i0 in starts]
     return sum(float(np.diff(strips).sum()) for strips in ranges) / len(starts) / len(columns.shift)
