@@ -1,4 +1,4 @@
-"""Turns a transformer's weights into lists of words: sources, architectures, projection, index, build."""
+"""Turn a transformer's weights into lists of words: read the weights, project vectors, build an index and read it."""
 
-if __name__ != "lexiscope.precompute":  # a clone's root on sys.path would give every module a second name
+if __name__ != "lexiscope.precompute":  # if the root of a clone were on sys.path, every module would have a second name
     raise ImportError("import lexiscope.precompute, not precompute")

@@ -1,4 +1,4 @@
-"""Where to compute: the device that was asked for, if it can be used here."""
+"""Choose where to compute: on the device that was asked for, if it can be used here."""
 
 import torch
 
@@ -17,7 +17,7 @@ def pick_device(asked: str) -> torch.device:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return True if memory ran out; most errors of torch say so in their text alone."""
+    """Return True if an error means that memory ran out; most errors of torch say so in their text alone."""
     text = str(error)
     known = isinstance(error, MemoryError | torch.OutOfMemoryError)
     return known or "not enough memory" in text or "can't allocate memory" in text or "out of memory" in text

@@ -1,4 +1,5 @@
-"""Every error a user can meet, as one tree. A message says what was asked, what is wrong, and what would work.
+"""Define every error that a user can meet, as one tree. A message says what was asked, what is wrong, and what would
+work.
 
 LexiscopeError
 ├── WeightsError                 the model's files
@@ -9,12 +10,12 @@ LexiscopeError
 │   ├── WrongHash                a downloaded file is not the one that was asked for
 │   └── BadWeights               missing, misshapen or non-finite tensors, a broken tokenizer
 ├── IndexFault                   an index on disk
-│   ├── IndexMissing             there is none at that place
-│   ├── ManifestDamaged          manifest unreadable, or of something else
-│   ├── NewerFormat              written by a newer version
-│   ├── OldFormat                written by an older version: the command it names builds it anew
-│   └── ShardDamaged             truncated, altered, or belonging to another build
-│       └── ShardUnreadable      missing, or refused by the system: it may be there again at the next try
+│   ├── IndexMissing             there is no index at that place
+│   ├── ManifestDamaged          the manifest cannot be read, or is of something else
+│   ├── NewerFormat              a newer version wrote the index
+│   ├── OldFormat                an older version wrote the index: the message has the command that builds it anew
+│   └── ShardDamaged             a file is truncated, altered, or belongs to another build
+│       └── ShardUnreadable      a file is missing, or the system refuses to read it: the next try may succeed
 ├── BuildError                   the precompute job
 │   ├── BuildRunning             another process is building the same index
 │   ├── OptionsDiffer            the index at that place has other weights or options
@@ -22,7 +23,7 @@ LexiscopeError
 ├── TravelError                  an index on its way to or from elsewhere: push, pull
 │   ├── NotPublished             no such repository, revision, folder or address, or no index in it
 │   ├── ForeignIndex             what is there cannot be taken for an index, or not for this one
-│   ├── SourceUnreachable        the other side does not answer: the same command goes on later
+│   ├── SourceUnreachable        the other side does not answer: the same command continues later
 │   └── AlteredFile              a file that arrived is not the one that its manifest lists
 ├── ClusterError                 a Ray cluster that cannot be used
 ├── ServeError                   the server cannot start: its port is taken, a setting is wrong
@@ -36,7 +37,7 @@ from typing import Self
 
 
 class LexiscopeError(Exception):
-    """Something the user can act on; its text is shown as it is, without a traceback."""
+    """An error that the user can act on; its text is shown as it is, without a traceback."""
 
     def bare(self) -> Self:
         """Return this error without its traceback and causes, whose frames would keep files open."""

@@ -1,5 +1,5 @@
-"""Files that are complete or absent, and JSON read strictly: what an index asks of the disk.
-Knows nothing of arrays, models or manifests."""
+"""Write files so that they are complete or absent, and read JSON strictly. Nothing here depends on arrays, models or
+manifests."""
 
 import contextlib
 import errno
@@ -24,13 +24,13 @@ from lexiscope.precompute.rebuild_command import is_comparison, rebuild_command_
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
 Stamp: TypeAlias = tuple[int, int, int, int]  # inode, size and times of a file
-PARTIAL = ".partial"  # what a killed writer leaves behind ends so; the next writer of the same file replaces it
+PARTIAL = ".partial"  # the end of a name that a killed writer leaves behind; the next writer of the file replaces it
 
 
 def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str, int]:
-    """Write a file under another name, read it back, flush it and rename it: returns its SHA-256 and its length.
+    """Write a file under another name, read it back, flush it and rename it; return its SHA-256 and its length.
 
-    Whatever has that other name is removed, never written to: it may be a link to somewhere else.
+    If something with that other name exists, it is removed, never written to: it may be a link to somewhere else.
     """
     beside = path.with_name(path.name + PARTIAL)
     digest, n_bytes = hashlib.sha256(), 0
@@ -56,7 +56,7 @@ def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str,
 
 
 def open_descriptor(path: Path) -> int:
-    """Open a file for reading; an OSError for a folder, and for a pipe or a device, which might never answer."""
+    """Open a file for reading; raise OSError for a folder, and for a pipe or a device, which might never answer."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -109,7 +109,8 @@ def sha256_of(path: Path) -> str:
 
 
 def strict_json(text: bytes) -> Any:
-    """Parse JSON; ValueError for what it leaves open: repeated names, NaN and infinities, other encodings, depth."""
+    """Parse JSON; raise ValueError for what parsers treat differently: repeated names, NaN and infinities, encodings
+    other than UTF-8, and deep nesting."""
     try:
         return json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError:
@@ -121,13 +122,13 @@ def strict_json(text: bytes) -> Any:
 
 
 def canonical_json(value: Any) -> bytes:
-    """Write a value in the one way that makes equal values equal bytes."""
+    """Return a value as JSON in one standard form, so that equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def damaged(path: Path, what: str) -> ShardDamaged:
-    """Make the error for a damaged file. `what` completes the sentence "PATH ..."; the folder of an index has the name
-    of its model."""
+    """Return the error for a damaged file. `what` completes the sentence "PATH ..."; the folder of an index has the
+    name of its model."""
     folder = path.parent
     verify = "" if is_comparison(folder) else f"; `lexiscope verify {folder.name}` checks the rest of the index"
     return ShardDamaged(f"{path} {what}. Delete this file and run `{rebuild_command_for(folder)}` again{verify}")
@@ -174,7 +175,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def flush(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
+    """Make sure that a file, or the names in a folder, have reached the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

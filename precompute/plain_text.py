@@ -1,5 +1,5 @@
-"""Text as people read it. What may come from a hostile file is made safe to print: nothing in it moves the cursor or
-hides what follows."""
+"""Write text for people. Text that may come from a hostile file is made safe to print: nothing in it moves the cursor
+or hides what follows."""
 
 import unicodedata
 
@@ -20,7 +20,8 @@ def _plain(character: str) -> str:
 
 
 def escaped(character: str) -> str:
-    """Escape a character. \\xNN from 80 on would look like a byte that is no character, as TokenTable writes it."""
+    """Return the escape of a character. From 80 on, \\xNN is not used, because TokenTable writes it for a byte that is
+    no character."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 

@@ -1,5 +1,5 @@
-"""How to make an index, or a comparison, again: the command to run, by what its files say that it was made from.
-Shown to people in errors and on pages; of a local path only the last part, the rest is private."""
+"""Write the command that makes an index, or a comparison, again, from what its files say it was made from. People see
+this command in errors and on pages; of a local path only the last part is shown, because the rest is private."""
 
 import json
 import shlex
@@ -31,8 +31,8 @@ def unless_running(command: str) -> str:
 
 
 def rebuild_command_for(folder: Path) -> str:
-    """Return the command for an index that may be damaged; the name of its folder is used if its manifest does not
-    tell."""
+    """Return the command for an index that may be damaged; if its manifest does not name the model, the folder's name
+    is used."""
     if is_comparison(folder):
         return compare_command_for(folder)
     fields = _fields(folder / MANIFEST)

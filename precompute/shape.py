@@ -1,4 +1,4 @@
-"""A model's dimensions and the names of its parameters: the words every other module uses. Holds no weights."""
+"""Define a model's dimensions and the names of its parameters, which every other module uses. No weights are here."""
 
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -64,22 +64,22 @@ class Shape:
     causal: bool = True  # a position sees only those before it; False: an encoder
     name: str = ""  # the architecture's name for people: "GPT-2", "Llama"
     left_out: tuple[str, ...] = ()  # what the model does with q and k that lists of QK do not show
-    left_out_writing: tuple[str, ...] = ()  # what it does with the writing of heads and neurons that lists do not show
+    left_out_writing: tuple[str, ...] = ()  # what it does with what heads and neurons write that lists do not show
     d_rotary: int | None = None  # how many channels of a head turn with the position, if it is not all or none
     predicts: Predicts = "next"
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """Return the kinds of vectors a layer has, in the order in which a shard numbers them."""
+        """Return the kinds of vectors that a layer has, in the order in which files number them."""
         return tuple(kind for kind in SIDES if kind != "ff_up" or self.gated)
 
     @cached_property
     def weight_kinds(self) -> tuple[str, ...]:
-        """Return the kinds that are rows or columns of weights: all but directions."""
+        """Return the kinds whose vectors are rows or columns of weights: all except directions."""
         return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
 
     def identity(self) -> dict[str, object]:
-        """Return the fields that decide what lists hold, without those that have their default and those that are for
+        """Return the fields that decide what lists hold, without fields that have their default value and texts for
         people."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         for_people = ("name", "left_out", "left_out_writing", "d_rotary", "predicts")
@@ -93,20 +93,21 @@ class Shape:
         return heads * self.d_head
 
     def row(self, kind: str, head: int, subhead: int) -> int:
-        """Return the number of subhead j of a head among the vectors of its kind; grouped heads share w_k and w_v."""
+        """Return the number of a head's subhead among all vectors of a kind in the layer; grouped heads share w_k and
+        w_v."""
         if kind in GROUPED_KINDS:
             head = head * self.n_kv_heads // self.n_heads
         return head * self.d_head + subhead
 
     def rows(self, kind: str) -> list[int]:
-        """Return the numbers of the vectors of all neurons, or of all subheads head after head, among those of their
-        kind."""
+        """Return the rows of all neurons' vectors, or of all subheads' (head after head), among those of a kind."""
         if kind.startswith("ff_"):
             return [*range(self.d_mlp)]
         return [self.row(kind, head, subhead) for head in range(self.n_heads) for subhead in range(self.d_head)]
 
     def head_and_subhead(self, kind: str, row: int) -> tuple[int, int]:
-        """Return the head and subhead of a row; of heads that share w_k and w_v, the first."""
+        """Return the head and the subhead of the vector with this number; if heads share w_k and w_v, the first of
+        them."""
         head, subhead = divmod(row, self.d_head)
         if kind in GROUPED_KINDS:
             head *= self.n_heads // self.n_kv_heads

@@ -1,5 +1,5 @@
-"""Manage the folder that a build writes to: what it holds already, which of it counts, and how a rebuild takes its
-place."""
+"""Manage the folder that a build writes to: find what it holds already and can be used, and let a rebuild replace the
+index in it."""
 
 import contextlib
 import shutil
@@ -27,19 +27,20 @@ class BuildFolder:
     tokenizer: Path
 
     def check(self) -> None:
-        """Raise BuildError if the folder is gone, before a layer is made in vain."""
+        """Raise BuildError if the folder is gone, before time is spent on a layer that could not be written."""
         if not self.folder.is_dir():
             raise folder_gone(self.folder)
 
     def save(self, manifest: Manifest) -> None:
-        """Save the manifest: the files that it lists count from here on. Readers of an index that is not rebuilt see
-        them at once."""
+        """Save the manifest; from then on the files that it lists belong to the index. Readers of an index that is not
+        being rebuilt see them at once."""
         if self.manifest_name == MANIFEST:
             self._put_tokenizer(manifest)
         manifest.save(self.folder, self.manifest_name)
 
     def finish(self, manifest: Manifest) -> bool:
-        """Put the manifest in its place and remove what it does not list; return True if anything was written."""
+        """Give the manifest its final name and remove the files that it does not list; return True if anything was
+        written."""
         new_tokenizer = self._put_tokenizer(manifest)
         new_manifest = _content(self.folder / MANIFEST) != manifest.to_json()
         if new_manifest:
@@ -59,9 +60,9 @@ class BuildFolder:
         return True
 
     def _tidy(self, manifest: Manifest) -> None:
-        """Remove what an earlier generation, an older format or a killed writer left.
+        """Remove files that an earlier generation of the index, an older format or a killed writer left.
 
-        The manifest of a rebuild goes last: while it is there, a rebuild that was killed knows how far it came.
+        The manifest of a rebuild is removed last: while it exists, a killed rebuild can be continued.
         """
         rebuilt = _load_rebuilt(self.folder)
         unfinished = rebuilt is not None and rebuilt.generation > manifest.generation
@@ -75,10 +76,10 @@ class BuildFolder:
 
 
 def load_current(folder: Path, weights_sha256: str, force: bool) -> Manifest | None:
-    """Return the manifest of the index in the folder, if there is one to go on with.
+    """Return the manifest of the index in the folder, if there is one that this build can continue.
 
     A manifest that cannot be read is an error unless it is to be replaced. A manifest of an older format is an error
-    unless it was made from the same weights: then nothing is lost that could not be made again.
+    unless it was made from the same weights, because then everything can be made again.
     """
     try:
         return Manifest.load(folder)
@@ -99,7 +100,8 @@ def load_current(folder: Path, weights_sha256: str, force: bool) -> Manifest | N
 def read_build_state(
     folder: Path, new: Manifest, current: Manifest | None, wanted: Collection[Piece], force: bool
 ) -> tuple[Manifest, str]:
-    """Return `new` with the files that need not be made, and the name that its manifest is to have."""
+    """Return the manifest `new` with the files that need not be made again, and the file name under which it is to be
+    saved."""
     if force:
         return _rebuild_state(folder, new, current, wanted), NEXT
     if current and current.build != new.build and not current.shards:  # the index has no layers that could be lost
@@ -117,14 +119,15 @@ def read_build_state(
 
 
 def all_pieces(manifest: Manifest) -> list[Piece]:
-    """Return every piece that an index can have, as far as parts are known here; not every model has all."""
+    """Return every piece (file) that an index can have, of all parts that this version knows; not every model has all
+    of them."""
     layers = range(manifest.shape.n_layers)
     return [Piece(part.name, layer) for part in PARTS.values() for layer in (layers if part.of_layers else (None,))]
 
 
 def in_order(pieces: Collection[Piece]) -> list[Piece]:
-    """Put pieces in the order to make or to fetch them: what all layers share, then upper layers, which read best. The
-    nearest tokens come after the first layer, so that a layer can be read soon."""
+    """Sort pieces into the order in which they are made or fetched: what all layers share, then upper layers first,
+    whose lists read best. The nearest tokens come after the first layer, so that a layer can be read soon."""
     top = max((piece.layer for piece in pieces if piece.layer is not None), default=None)
 
     def turn(piece: Piece) -> tuple[int, int, int]:
@@ -135,21 +138,22 @@ def in_order(pieces: Collection[Piece]) -> list[Piece]:
 
 
 def missing_pieces(manifest: Manifest, wanted: Collection[Piece]) -> list[Piece]:
-    """Return the wanted pieces that the manifest does not list, or only in an older version, in the order to make
+    """Return the wanted pieces that the manifest does not list, or lists only in an older version, in the order to make
     them."""
     entries = manifest.entries()
     return in_order([piece for piece in wanted if piece not in entries or piece.is_older(entries[piece].file)])
 
 
 def generation_after(old: Mapping[str, Any]) -> int:
-    """Return the generation of an index that replaces one of an older format with these fields: files of format 1 have
-    names of their own, those of later formats differ by their generation."""
+    """Return the generation number of an index that replaces one of an older format, whose manifest has these fields.
+    Files of format 1 have names of their own, those of later formats differ by their generation."""
     generation = old.get("generation")
     return generation + 1 if "format" in old and type(generation) is int and 0 < generation < 1 << 20 else 1
 
 
 def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
-    """Return the manifest with the lens that reads best, once all layers are there; until then as it is."""
+    """Return the manifest with the name of the lens (dot or cosine) whose lists read best, if all layers are built;
+    otherwise return it unchanged."""
     if manifest.reads_best or len(manifest.shards) < manifest.shape.n_layers or manifest.vocabulary is None:
         return manifest
     try:
@@ -161,7 +165,8 @@ def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def _rebuild_state(folder: Path, new: Manifest, current: Manifest | None, wanted: Collection[Piece]) -> Manifest:
-    """Return what a killed rebuild of the same build has made, and what the index has and is not to be rebuilt."""
+    """Return the manifest of a rebuild: it lists what a killed rebuild of the same build has made, and what the index
+    has and is not to be rebuilt."""
     generation = current.generation + 1 if current else new.generation
     rebuilt = _load_rebuilt(folder)
     if rebuilt and rebuilt.build == new.build and rebuilt.generation in (generation - 1, generation):
@@ -183,8 +188,8 @@ def _is_of(piece: Piece, entry: FileEntry, generation: int) -> bool:
 
 
 def _without_broken(folder: Path, manifest: Manifest, pieces: Collection[Piece]) -> Manifest:
-    """Remove from the manifest those of these pieces, and of what all layers share, whose files cannot be used: they
-    are made again. Parts that are not known here are left alone."""
+    """Return the manifest without those of these pieces, and of what all layers share, whose files cannot be used: they
+    are made again. Parts that are not known here are kept."""
 
     def is_whole(piece: Piece, entry: FileEntry) -> bool:
         looked_at = piece.is_known(entry.file) and (piece.layer is None or piece in pieces)
@@ -194,8 +199,9 @@ def _without_broken(folder: Path, manifest: Manifest, pieces: Collection[Piece])
 
 
 def _with_unlisted(folder: Path, manifest: Manifest, pieces: Collection[Piece]) -> Manifest:
-    """List files that are whole but were not listed when the build was killed, or that another machine made. The file
-    of a classification head is made again, because its entry holds more than the file tells."""
+    """Return the manifest with files added that are whole but not listed, because the build was killed or another
+    machine made them. The file of a classification head is made again, because its entry holds more than the file
+    tells."""
     found: dict[Piece, FileEntry] = {}
     for piece in pieces:
         path = folder / piece.file(manifest.generation)
@@ -229,7 +235,8 @@ def _content(path: Path) -> bytes | None:
 
 
 def _difference(current: Manifest, new: Manifest) -> str:
-    """Return the first difference between two builds: what a user chose goes before what follows from it."""
+    """Return the first difference between two builds: options that a user chose are named before what follows from
+    them."""
     before, after = _identity(current), _identity(new)
     name = next(name for name in before if before[name] != after[name])
     return f"its {name} is {_short(before[name])}, not {_short(after[name])}"

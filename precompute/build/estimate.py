@@ -1,5 +1,5 @@
-"""Estimate what a build will take: bytes by the layout, memory, and time by the first pieces of work; and say what
-would make it smaller."""
+"""Estimate what a build will take: bytes by the layout of its files, memory, and time by the first pieces of work. Say
+what would make it smaller."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,18 +22,18 @@ class Work:
     stored: Stored
     layers: int  # layers to make
     neighbours: bool  # whether the nearest tokens are to be made, too
-    workers: int  # threads
+    workers: int  # threads that work at once
     unchanged: int = 0  # how many of these layers did not change in a difference: they take next to no time
     stats: int = 0  # layers whose moments are to be made, which takes little time beside their lists
 
     def n_bytes(self) -> int:
-        """Return the bytes on disk, at most, without the vocabulary, which is a small part."""
+        """Return how many bytes the build takes on disk at most, without the vocabulary, which is a small part."""
         nearest = layout_bytes(neighbours_layout(self.stored.shape)) if self.neighbours else 0
         return self.layers * shard_size(self.stored)[0] + self.stats * layout_bytes(stats_layout(self.stored)) + nearest
 
     def memory(self) -> int:
-        """Return an estimate in bytes: the vocabulary, and either its second matrix while it is read or what a layer
-        needs."""
+        """Return an estimate of the memory in bytes: the vocabulary, plus what a layer needs or a second vocabulary
+        while it is read, whichever is larger."""
         shape, vocabulary = self.stored.shape, 4 * self.stored.shape.d_vocab * self.stored.shape.d_model
         largest = 4 * shape.d_model * max(map(shape.count, self.stored.kinds))
         layer = 3 * largest + 2 * shard_size(self.stored)[0] + self.workers * 2 * 4 * BLOCK_SCORES
@@ -43,7 +43,8 @@ class Work:
         return BASE_MEMORY + vocabulary * (1 if shape.tied else 2) + max(vocabulary // 2, layer)
 
     def vector_seconds(self, costs: Costs) -> float:
-        """Return how long all threads take for the lists of vectors, and for the nearest tokens, made likewise."""
+        """Return how many seconds all threads take for the lists of vectors and the nearest tokens, which are made in
+        the same way."""
         stored = self.stored
         signs = len(stored.directions) * stored.shape.n_heads * stored.shape.d_head
         of_layer = stored.n_vectors + PRODUCT_SHARE * signs

@@ -1,5 +1,5 @@
-"""Hold the matrices of a layer's heads, each as two factors that are never multiplied out: of one model, or of a
-difference of two."""
+"""Hold the matrices of a layer's heads, each as two factors that are never multiplied out: those of one model, or of a
+difference of two models."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Factors = tuple[Float32 | Float64, Float32 | Float64]  # (d_model, d) each: the 
 
 @dataclass(frozen=True)
 class HeadFactors:
-    """Hold the vectors that the matrices of a layer's heads are made of."""
+    """The vectors that the matrices of a layer's heads are made of."""
 
     shape: Shape
     own: Vectors  # vectors of the model; of a difference, the tuned model's
@@ -42,7 +42,8 @@ class HeadFactors:
         return subtracted(own, self._of_head(self.base, matrix, head)) if self.base else own
 
     def norms(self) -> dict[str, NDArray[Any]]:
-        """Return the norms of the heads' matrices of a difference, and the base's, by the names of FORMAT.md."""
+        """Return the norms of the heads' matrices of a difference, and those of the base's matrices, as arrays by their
+        names in FORMAT.md."""
         if not self.base:
             return {}
         norms: dict[str, NDArray[Any]] = {}
@@ -63,13 +64,15 @@ class HeadFactors:
 
 
 def head_matrix(factors: HeadFactors, matrix: str, head: int, source: Embedding, target: Embedding) -> Matrix:
-    """Return a head's vo or qk; only this head's vectors are multiplied with the vocabulary."""
+    """Return a head's matrix `vo` or `qk` for the pair search; only this head's vectors are multiplied with the
+    vocabulary."""
     W_left, W_right = factors.of_head(matrix, head)
     return Matrix(source, target, W_left, W_right, _product(W_left, source), _product(W_right, target))
 
 
 def frobenius_norm(factors: Factors) -> float:
-    """Compute |left rightᵀ| from two matrices (d, d): the sum of the products of leftᵀ left with rightᵀ right."""
+    """Return the norm |left rightᵀ| of a head's matrix without multiplying it out, from two small matrices (d, d): the
+    squared norm is the sum of the products of the entries of leftᵀ left and rightᵀ right."""
     left, right = (torch.from_numpy(factor).double() for factor in factors)
     square = float(((left.T @ left) * (right.T @ right)).sum())
     return math.sqrt(max(0.0, square))

@@ -1,4 +1,4 @@
-"""Invert lists: from a token to the vectors and head pairs that list it, best rank first."""
+"""Invert lists: for each token, find the vectors and head pairs that list it, best rank first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -13,8 +13,8 @@ Array: TypeAlias = NDArray[Any]
 
 
 def invert_lists(ids: Sequence[Array], d_vocab: int, listed: NDArray[np.bool_] | None = None) -> dict[str, Array]:
-    """Make the `inverted.*` arrays from the `{kind}.ids` (n, L, E, k) of all kinds, in the order of Shape.kinds; of all
-    vectors, or of those that are `listed` (n_vectors,)."""
+    """Make the arrays `inverted.*` from the arrays `{kind}.ids` (n, lenses, ends, k) of all kinds, in the order of
+    Shape.kinds. All vectors are inverted, or only those that are flagged in `listed` (n_vectors,)."""
     n_vectors = sum(len(kind) for kind in ids)
     _, n_lenses, n_ends, k = ids[0].shape
     offsets = np.empty((n_lenses, n_ends, d_vocab + 1), np.uint32)
@@ -39,18 +39,20 @@ def invert_lists(ids: Sequence[Array], d_vocab: int, listed: NDArray[np.bool_] |
 
 
 def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab: int) -> dict[str, Array]:
-    """Make the `paired.*` arrays from the ids (n_heads, L, P, E, pairs, 2) and counts (n_heads, L, P, E) of vo and
-    qk."""
-    both = np.stack([ids[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E, pairs, 2)
-    valid = np.stack([counts[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E)
+    """Make the arrays `paired.*` from the ids (n_heads, lenses, presets, ends, pairs, 2) and the counts (n_heads,
+    lenses, presets, ends) of the matrices vo and qk."""
+    # (n_heads, matrices, lenses, presets, ends, pairs, 2)
+    both = np.stack([ids[matrix] for matrix in MATRICES], axis=1)
+    valid = np.stack([counts[matrix] for matrix in MATRICES], axis=1)  # (n_heads, matrices, lenses, presets, ends)
     n_heads, n_matrices, n_lenses, n_presets, n_ends, n_pairs, n_sides = both.shape
     grid = (n_pairs, n_heads, n_matrices, n_presets, n_sides)
     offsets = np.empty((n_lenses, n_ends, d_vocab + 1), np.uint32)
     places, ranks = [], []
     start = 0
     for lens, end in np.ndindex(n_lenses, n_ends):
-        tokens = both[:, :, lens, :, end].transpose(3, 0, 1, 2, 4)  # (pairs, n_heads, M, P, sides)
-        listed = np.arange(n_pairs)[:, None, None, None] < valid[:, :, lens, :, end]  # (pairs, n_heads, M, P)
+        tokens = both[:, :, lens, :, end].transpose(3, 0, 1, 2, 4)  # (pairs, n_heads, matrices, presets, sides)
+        # (pairs, n_heads, matrices, presets)
+        listed = np.arange(n_pairs)[:, None, None, None] < valid[:, :, lens, :, end]
         positions = np.flatnonzero(np.broadcast_to(listed[..., None], grid))
         order, offsets[lens, end] = _by_token(tokens.ravel()[positions], d_vocab, start)
         rank, head, matrix, preset, side = np.unravel_index(positions[order], grid)
@@ -61,8 +63,8 @@ def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab:
 
 
 def _by_token(tokens: Array, d_vocab: int, start: int) -> tuple[NDArray[np.intp], Array]:
-    """Sort positions by the token that stands there, keeping the order of equal ones; return them, and where each
-    token's slice begins."""
+    """Sort the positions of a list by the token at each position, keeping the order of equal tokens. Return them, and
+    where the positions of each token begin."""
     order = np.argsort(tokens, kind="stable")  # stable, which for uint16 is a fast radix sort
     counts = np.bincount(tokens, minlength=d_vocab)
     if len(counts) > d_vocab:

@@ -21,7 +21,7 @@ from lexiscope.precompute.weights.difference import Difference
 
 
 def build(source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress) -> Path:
-    """Make or complete DATA/<model>, and return that folder."""
+    """Make or complete the index in the folder DATA/<model>, and return that folder."""
     device = pick_device(options.device)
     with prepare(source, data, options, progress) as prepared:
         if prepared.tasks:
@@ -60,7 +60,8 @@ def _make(prepared: PreparedBuild, device: torch.device, pool: Executor, progres
 
 
 def _beside_layers(task: Task) -> str:
-    """Return the message about work that does not count as a layer; "" for a layer, and for work that takes no time."""
+    """Return the message about work that does not count as a layer. The message is empty for a layer, and for work that
+    takes no time."""
     match task[0].part:
         case "vocabulary" | "classifier" | "lists":
             return ""

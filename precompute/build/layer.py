@@ -1,7 +1,8 @@
-"""Make the lists of one layer, and on the way their moments: a pure function of weights, layer and options.
+"""Make the lists of one layer, and its moments from the same products: a pure function of weights, layer and options.
 
-Everything on the CPU runs in single-threaded pieces on a pool of threads, so that no two thread pools get in each
-other's way; on another device products and proposals run there."""
+Everything on the CPU runs in single-threaded pieces on a pool of threads, so that no two thread pools disturb each
+other; on another device, products and proposals run on that device.
+"""
 
 import statistics
 import time
@@ -46,7 +47,7 @@ NORMS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Costs:
-    """Hold how long the first pieces of work took, each on one thread of the pool."""
+    """How long the first pieces of work took, each on one thread of the pool."""
 
     vector: float  # seconds per vector
     searches: dict[str, float]  # seconds per search of a head's matrix, by lens
@@ -54,7 +55,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """Hold what the layers of a model share while they are built."""
+    """What the layers of a model share while they are built."""
 
     model: Parameters
     tokens: list[bytes]  # the whole vocabulary
@@ -98,8 +99,9 @@ def make_layer(
     measured: Callable[[Costs], None] | None = None,
     stats: bool = False,
 ) -> Arrays:
-    """Make the arrays of the part `lists`, as FORMAT.md lists them, and of `stats`, if wanted: both need the products
-    of all vectors with the vocabulary. `measured` is called early with the costs of the first pieces of work."""
+    """Make the arrays of the part `lists` (see FORMAT.md) and, if `stats` is True, those of the part `stats`: both need
+    the products of all vectors with the vocabulary. `measured` is called early with the costs of the first pieces of
+    work."""
     model, stored, n_heads = context.model, context.stored, context.model.shape.n_heads
     factors = HeadFactors.read(model, layer) if stored.pairs or stored.difference else None
     searches = _start_searches(context, factors, range(n_heads)[:MEASURED_HEADS])
@@ -143,7 +145,7 @@ def make_layer(
     if before:
         finish(*before)
     of_changed = [ids_of_changed(lists[kind].ids, changed[kind])[..., :DEPTH] for kind in stored.counted_kinds]
-    hub_mask = hubs(of_changed, stored.shape.d_vocab)  # (L, d_vocab)
+    hub_mask = hubs(of_changed, stored.shape.d_vocab)  # (lenses, d_vocab)
     coherences = _start_coherences(context, lists, hub_mask)
     for matrix in stored.matrices:
         made = _pair_arrays(context, matrix, searches, hub_mask, step, stepped)
@@ -156,7 +158,7 @@ def make_layer(
 
 
 def make_stats(context: BuildContext, layer: int, step: Step = lambda _: None) -> Arrays:
-    """Make the arrays of the part `stats` alone, for lists that are built already."""
+    """Make only the arrays of the part `stats` (how scores are distributed), for a layer whose lists exist already."""
     arrays: Arrays = {}
     for kind in context.stored.kinds:
         V, projector = context.model.vectors(layer, kind), context.projectors[SIDES[kind]]
@@ -175,8 +177,8 @@ def make_stats(context: BuildContext, layer: int, step: Step = lambda _: None) -
 
 
 def see_moments(context: BuildContext, kind: str, changed: Changed, arrays: Arrays) -> See:
-    """Put the arrays of a kind's moments among `arrays`; return a function that fills them, from the products of those
-    of its vectors that changed."""
+    """Add empty arrays for the moments of a kind of vectors to `arrays`; return a function that fills them, given the
+    products of those vectors that changed."""
     numbers, made = np.flatnonzero(changed), Moments.of_zeros(len(changed), len(context.stored.lenses))
     arrays |= {f"{kind}.moments": made.moments, f"{kind}.z": made.z}
 
@@ -187,14 +189,15 @@ def see_moments(context: BuildContext, kind: str, changed: Changed, arrays: Arra
 
 
 def _compile(projector: Projector, V: torch.Tensor) -> None:
-    """Make one list, so that the time that compiling takes is not measured as that of the next lists."""
+    """Make one list, so that the kernels are compiled before the time of the next lists is measured."""
     ids, scores = np.empty((len(V), 2, 2, projector.k), np.uint32), np.empty((len(V), 2, 2, projector.k), np.float32)
     vectors = V.to(projector.embedding.on_device.device)
     projector.select(vectors, vectors @ projector.embedding.on_device.T, ids, scores)
 
 
 def _costs(pending: PendingLists, searches: Searches) -> Costs:
-    """Return medians of the measured times, because the first search may wait for a kernel to be compiled."""
+    """Return the costs as medians of the measured times, because the first search may wait for a kernel to be
+    compiled."""
     vectors = statistics.median(block.result() for block in pending.blocks[:MEASURED_BLOCKS])
     by_lens: dict[str, list[float]] = {}
     for (_, _, lens), search in searches.items():
@@ -203,7 +206,7 @@ def _costs(pending: PendingLists, searches: Searches) -> Costs:
 
 
 def of_lenses(lists: Lists, stored: Stored) -> Lists:
-    """Return the lists of the lenses that are stored."""
+    """Return the lists without those of lenses that the index does not store."""
     if stored.lenses == LENSES:
         return lists
     lenses = [LENSES.index(lens) for lens in stored.lenses]
@@ -227,7 +230,7 @@ def _start_coherences(context: BuildContext, lists: dict[str, Lists], hub_mask: 
 
 
 def _start_searches(context: BuildContext, factors: HeadFactors | None, heads: Iterable[int]) -> Searches:
-    """Start the searches of all heads at once, so that no processor waits for the last one of a kind."""
+    """Start the searches for pairs of all heads at once, so that no processor waits for the last search of a kind."""
     stored, searches = context.stored, Searches()
     if not factors:
         return searches
@@ -262,7 +265,7 @@ def _list_arrays(
 
 
 def similarity_arrays(stored: Stored, ids: Mapping[str, NDArray[np.integer]]) -> Arrays:
-    """Compute similarities of neurons and subheads, from the lists (n, L, E, DEPTH or more) of all kinds."""
+    """Compute similarities of neurons and subheads, from the lists (n, lenses, ends, DEPTH or more) of all kinds."""
     arrays: Arrays = {}
     for name in stored.compared:
         first, second = (ids[kind][stored.shape.rows(kind), :, :, :DEPTH] for kind in COMPARED[name])
@@ -285,8 +288,8 @@ def _inverted_arrays(stored: Stored, arrays: Arrays, changed: Mapping[str, Chang
 def _pair_arrays(
     context: BuildContext, name: str, searches: Searches, hub_mask: NDArray[np.bool_], step: Step, stepped: int
 ) -> Arrays:
-    """Make the arrays of a matrix's pairs from its searches. The work of the first `stepped` heads has been counted
-    already."""
+    """Make the arrays of a matrix's pairs from its searches. `step` has been called already for the first `stepped`
+    heads."""
     shape, lenses, n = context.model.shape, context.stored.lenses, context.stored.pairs
     sizes = (shape.n_heads, len(lenses), len(PRESETS), len(ENDS))
     arrays: Arrays = {

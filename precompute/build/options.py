@@ -1,4 +1,4 @@
-"""Say what a user may choose of a build, and make the manifest that identifies the result."""
+"""Define the options of a build, and make the manifest that identifies its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -79,8 +79,8 @@ def minus_of(difference: Difference) -> Minus:
 
 
 def as_built(options: BuildOptions, current: Manifest | None, old: Mapping[str, Any]) -> BuildOptions:
-    """Return the options; what they leave open is taken from the index that is there, in this format or an older
-    one."""
+    """Return the options, with those that the user left open taken from the index that exists, in this format or an
+    older one."""
     built: dict[str, Any] = {}
     if current:
         stored = current.stored
@@ -96,7 +96,7 @@ def as_built(options: BuildOptions, current: Manifest | None, old: Mapping[str, 
 
 
 def check_size(manifest: Manifest) -> None:
-    """Raise BuildError if the layers would be larger than a layer can be."""
+    """Raise BuildError if the file of a layer would be larger than it can be."""
     n_bytes, entries = shard_size(manifest.stored)
     if n_bytes > LARGEST_SHARD or entries > np.iinfo(np.uint32).max:
         raise BuildError(

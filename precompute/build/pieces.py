@@ -1,5 +1,5 @@
-"""Make the pieces of an index: what all layers share, a classification head, the nearest tokens of every token, and the
-parts of each layer. A piece is a pure function of weights and options, and becomes one file."""
+"""Make the pieces (files) of an index: what all layers share, a classification head, the nearest tokens of every token,
+and the parts of each layer. A piece depends on weights and options alone."""
 
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -37,8 +37,8 @@ def task_name(task: Task) -> str:
 def make_task(
     context: BuildContext, task: Task, step: Step = lambda _: None, measured: Measured | None = None
 ) -> dict[Piece, Arrays]:
-    """Make the arrays of some pieces, as FORMAT.md lists them; `step` and `measured` are called while a layer is
-    made."""
+    """Make the arrays of some pieces (files of an index), which FORMAT.md lists; `step` and `measured` are called while
+    a layer is made."""
     parts, layer = [piece.part for piece in task], task[0].layer
     if layer is not None and "lists" in parts and "stats" in parts:
         arrays = make_layer(context, layer, step, measured, stats=True)
@@ -64,7 +64,7 @@ def _make_neighbours(context: BuildContext, *_: object) -> Arrays:
 
 def _make_classifier(context: BuildContext, *_: object) -> Arrays:
     """Make the lists of a classification head, whose vectors read the stream and belong to no layer. No token counts as
-    a hub, because two labels have too few lists to tell."""
+    a hub (a token in an unusual share of lists), because two labels have too few lists to tell."""
     head = read_head(context.model)
     assert head, f"{context.model.checkpoint.name} has no classification head"
     stored, projector = context.stored, context.projectors["reads"]

@@ -1,5 +1,5 @@
-"""Prepare a build: lock its index, and find out what is missing. Pieces that are made, here or elsewhere, are written
-and listed at once, so that a build can be killed at any moment."""
+"""Prepare a build: lock its index, and find out what is missing. Each finished piece, made here or elsewhere, is
+written and listed at once, so that a build can be killed at any moment."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ class PreparedBuild:
 
     @property
     def added(self) -> str:
-        """Return what layers that have lists lack, for people: "stats of layers 0-11"."""
+        """Return a text about parts that are missing in layers with lists, such as "stats of layers 0-11"."""
         pieces = {piece for task in self.tasks for piece in task}
         layers = {part: tuple(at for at in self.manifest.shards if Piece(part, at) in pieces) for part in PARTS}
         return ", ".join(f"{part} of {layers_text(of)}" for part, of in layers.items() if of)
@@ -64,7 +64,8 @@ class PreparedBuild:
         return Work(self.manifest.stored, len(self.missing), Piece("neighbours") in pieces, workers, unchanged, stats)
 
     def write(self, made: Mapping[Piece, Arrays]) -> None:
-        """Write pieces and list them. The vocabulary is written first, because an index cannot be opened without it."""
+        """Write pieces (files of the index) and list them in the manifest. The vocabulary is written first, because an
+        index cannot be opened without it."""
         self.folder.check()
         manifest = self.manifest
         for piece, arrays in made.items():
@@ -78,7 +79,7 @@ class PreparedBuild:
         self.manifest = manifest
 
     def finish(self, progress: Progress) -> None:
-        """Put the index in its place, once all pieces are written."""
+        """Let the new index replace the old one, once all pieces are written."""
         folder, n_layers = self.folder.folder, self.model.shape.n_layers
         self.manifest = with_best_lens(folder, self.manifest)
         written = self.folder.finish(self.manifest)
@@ -94,8 +95,8 @@ class PreparedBuild:
             progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
 
     def note_changes(self, progress: Progress) -> int:
-        """Record what changed in a difference beside its lists, and in which missing layers nothing changed; return the
-        number of these layers. The manifest holds the record from its next piece on."""
+        """Report how much the embedding of a difference changed, which the manifest records from its next piece on, and
+        in which missing layers nothing changed; return the number of these layers."""
         if not isinstance(self.model, Difference) or not self.missing:
             return 0
         self.manifest = self.manifest.with_changes(embedding_change=self.model.embedding_changes)
@@ -124,7 +125,7 @@ class PreparedBuild:
 def prepare(
     source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress
 ) -> Iterator[PreparedBuild]:
-    """Lock DATA/<model> until the end of the block, and find out what it lacks."""
+    """Lock the index in DATA/<model> until the end of the block, and find out which of its files are missing."""
     model = describe(source) if isinstance(source, Checkpoint) else source
     checkpoint = model.checkpoint
     layers = wanted_layers(model, options)
@@ -150,6 +151,6 @@ def prepare(
 
 
 def _tasks(pieces: list[Piece]) -> list[Task]:
-    """Group the pieces of each layer, which are made together."""
+    """Group the pieces of each layer into one task, because they are made together."""
     groups = groupby(pieces, lambda piece: (piece.layer, None if piece.layer is not None else piece.part))
     return [tuple(of_task) for _, of_task in groups]

@@ -17,7 +17,7 @@ ENOUGH = 0.05  # share of a layer that must be done to estimate a rate
 
 
 class Progress:
-    """Count layers, and show the rate and the time left. `step` is called with all work, in shares of a layer."""
+    """Count layers, and show the rate and the time left. `step` is called with each finished share of a layer."""
 
     unit = "layer"  # the unit in which work is counted
     to_do = "to build, upper layers first"
@@ -30,11 +30,12 @@ class Progress:
         self._last_line = self._started = time.monotonic()
 
     def say(self, text: str) -> None:
-        """Print one line, however long, so that people can search a log for a path."""
+        """Print one line without breaking it, so that people can search a log for a path."""
         self.console.print(plain(text), markup=False, emoji=False, soft_wrap=True)
 
     def start(self, model: str, n_layers: int, ready: int, missing: int, added: str = "") -> None:
-        """Begin to count. `added` names the parts that are added to layers which have lists."""
+        """Begin to count layers and show them. `added` names the parts that are added to layers which have lists
+        already."""
         self._n_layers, self._ready, self._missing = n_layers, ready, missing
         self._built, self._done = 0, 0.0
         self._started = self._last_line = time.monotonic()
@@ -61,14 +62,14 @@ class Progress:
 
     @contextmanager
     def beside_layers(self, what: str) -> Iterator[None]:
-        """Do work that is no part of any layer, and leave its time out of what a layer takes."""
+        """Do work that belongs to no layer, and leave its time out of the time that layers take."""
         self.say(what)
         began = time.monotonic()
         yield
         self._started += time.monotonic() - began
 
     def units_done(self, count: int) -> None:
-        """Count several units at once that have no names."""
+        """Count several finished units at once."""
         self._ready += count
         self._built += count
         self.step(count)
@@ -104,7 +105,8 @@ class Progress:
         return f"{self._ready} of {self._n_layers} {self.unit}s"
 
     def pace(self) -> str:
-        """Return how long a layer takes, and all that are left at that rate; "" while too little is done to tell."""
+        """Return a text with the time that a layer takes, and the time left at that rate; "" while too little is done
+        to tell."""
         if self._done <= ENOUGH:
             return ""
         per_layer = (time.monotonic() - self._started) / self._done

@@ -1,4 +1,5 @@
-"""Write the files of an index: arrays checked against the layout of their part, and the build they belong to."""
+"""Write the files of an index: arrays that fit the layout of their part, with metadata that name the build they belong
+to."""
 
 from collections.abc import Mapping
 from pathlib import Path

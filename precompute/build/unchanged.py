@@ -20,7 +20,8 @@ Changed = NDArray[np.bool_]  # (n,) which vectors of a kind changed; in a model,
 
 
 def with_unchanged(lists: Lists, changed: Changed) -> Lists:
-    """Make the lists (n, L, E, k) of all vectors from those of the vectors that changed."""
+    """Make the lists (n, lenses, ends, k) of all vectors of a difference, given the lists of those vectors that
+    changed."""
     if changed.all():
         return lists
     sizes = (len(changed), *lists.ids.shape[1:])
@@ -47,12 +48,13 @@ def told_apart(ids: Mapping[str, Ids], changed: Mapping[str, Changed], d_vocab: 
 
 
 def counts_of_changed(counts: Array, norms: Array | None) -> Array:
-    """Return how many pairs lists have (n_heads, L, P, E): 0 if the head did not change."""
+    """Return how many pairs the lists of each head have (n_heads, lenses, presets, ends): 0 if the head did not
+    change."""
     return counts if norms is None else np.where((norms > 0)[:, None, None, None], counts, 0).astype(counts.dtype)
 
 
 def changes_text(folder: Path, manifest: Manifest) -> str:
-    """Say how much of a difference changed, by the layers that are built."""
+    """Return a text that says how much of a difference changed, in the layers that are built."""
     changed, total, same = 0, 0, []
     for layer in manifest.shards:
         try:

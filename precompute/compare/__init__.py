@@ -1,1 +1,2 @@
-"""Two models in one space: how alike their layers are, which vectors match, and one stitched to the other."""
+"""Compare two models in one space: how similar their layers are, which of their vectors match, and what one model
+predicts from states of the other (stitching)."""

@@ -1,7 +1,7 @@
-"""One pass over a block of correlations on the CPU: the sum of |r|, and the pairs that may be matches.
+"""Read a block of correlations r once, on the CPU: sum up |r|, and find the pairs that may be matches.
 
-The largest |r| of every stretch of a row, and of a column, are kept on the way. The k-th largest of them is a floor for
-the k best of that row or column, and only stretches that reach it are looked at again.
+Rows and columns are divided into stretches, and the largest |r| of every stretch is kept. The k-th largest of these
+maxima is a floor for the k best of that row or column, and only stretches that reach it are read again.
 """
 
 import numpy as np
@@ -19,14 +19,15 @@ LONGEST = 64  # most columns of a stretch
 
 @kernel()
 def _stretch(n: int, longest: int) -> int:
-    """Return how many rows or columns make a stretch."""
+    """Return how many neighbouring entries make a stretch of a row or column of n entries."""
     length = max(1, min(longest, n // STRETCHES))
     return length - length % 16 if length > 16 else length
 
 
 @kernel(fastmath=FASTMATH)
 def _extremes(product: Float32, width: int, height: int, row_extremes: Float32, column_extremes: Float32) -> float:
-    """Return the sum of |r|, and the largest |r| of stretches of `width` columns and of `height` rows."""
+    """Return the sum of |r|, and set the extremes to the largest |r| in each stretch: of `width` columns in a row, and
+    of `height` rows in a column."""
     total = 0.0
     n_columns = product.shape[1]
     for i in range(product.shape[0]):
@@ -47,7 +48,8 @@ def _extremes(product: Float32, width: int, height: int, row_extremes: Float32, 
 
 @kernel()
 def _appended(pairs: Int64, count: int, i: int, j: int) -> Int64:
-    """Return `pairs` (capacity, 2) with one more pair, or a larger copy if there is no room."""
+    """Return `pairs` (capacity, 2), of which `count` are in use, with the pair (i, j) added: the same array, or a
+    larger copy if there is no room."""
     if count == len(pairs):
         larger = np.empty((2 * count, 2), np.int64)
         larger[:count] = pairs
@@ -59,7 +61,7 @@ def _appended(pairs: Int64, count: int, i: int, j: int) -> Int64:
 
 @kernel()
 def _of_rows(product: Float32, extremes: Float32, width: int, floors: Float32, error: np.float32, most: int) -> Int64:
-    """Return the pairs that may be among the `most` best of their row."""
+    """Return the pairs (row, column) whose |r| may be among the `most` largest of their row."""
     pairs, count = np.empty((max(16, 2 * len(product)), 2), np.int64), 0
     for i in range(len(product)):
         floor = floors[i]
@@ -83,7 +85,7 @@ def _of_rows(product: Float32, extremes: Float32, width: int, floors: Float32, e
 def _of_columns(
     product: Float32, extremes: Float32, height: int, floors: Float32, error: np.float32, most: int
 ) -> Int64:
-    """Return the pairs that may be among the `most` best of their column."""
+    """Return the pairs (row, column) whose |r| may be among the `most` largest of their column."""
     n_rows, n_columns = product.shape
     reaching = np.zeros(n_columns, np.int32)
     for g in range(len(extremes)):

@@ -1,4 +1,4 @@
-"""The tokens that two vocabularies share: by their ids where these mean the same, else by their text."""
+"""Find the tokens that two vocabularies share: by their ids if equal ids mean equal tokens, else by their text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ LEAST = 1000  # common tokens, below which correlations say little
 
 @dataclass(frozen=True)
 class CommonTokens:
-    a: NDArray[np.int64]  # (tokens,) ids in A, and of the same tokens
-    b: NDArray[np.int64]  # (tokens,) ids in B
+    a: NDArray[np.int64]  # (tokens,) ids in A of the tokens that both models have
+    b: NDArray[np.int64]  # (tokens,) ids of the same tokens in B
     matched: Literal["ids", "text"]
 
     def __len__(self) -> int:
@@ -27,11 +27,11 @@ class CommonTokens:
 
 
 def common_tokens(a: Sequence[bytes], b: Sequence[bytes]) -> CommonTokens:
-    """Pair the tokens of two vocabularies, which are given by the bytes they write. A row with an empty text has no
-    token and is left out.
+    """Pair the tokens of two vocabularies, each given as the bytes that its tokens write. A row with an empty text has
+    no token and is left out.
 
-    If one vocabulary is the beginning of the other, ids agree. Else each text that both have is taken once, by its
-    smaller id in either.
+    If one vocabulary is the beginning of the other, tokens with equal ids are paired. Otherwise each text that both
+    have is paired once, by the smallest id that has it in either vocabulary.
     """
     a, b = _without_unused_end(a), _without_unused_end(b)
     n = min(len(a), len(b))
@@ -54,7 +54,7 @@ def check_enough(common: CommonTokens, a: str, b: str, least: int) -> None:
 
 
 def _without_unused_end(texts: Sequence[bytes]) -> Sequence[bytes]:
-    """Return the tokens without the rows at the end that pad an embedding."""
+    """Return the tokens without the unused rows at the end, which only pad an embedding."""
     end = len(texts)
     while end and not texts[end - 1]:
         end -= 1

@@ -1,4 +1,5 @@
-"""The arrays of a comparison, made from two models: of one kind of vectors, and the kernel. Writes nothing."""
+"""Compute the arrays of a comparison of two models, for each kind of vectors, and the kernel, a matrix that turns
+states of A into states of B. Nothing is written here."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -20,14 +21,14 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import SIDES
 from lexiscope.precompute.weights.difference import Parameters
 
-RANDOM = 1000  # vectors of each model, to tell what chance gives
+RANDOM = 1000  # random vectors of each model, from which the similarity by chance is computed
 ROWS_AT_ONCE = 512  # vectors that become rows at once
 FEATURE_SHARE = 0.4  # share of a kind's time that its comparison in feature space takes
 
 
 @dataclass(frozen=True)
 class Comparer:
-    """Two models and the tokens they share. What all kinds of vectors have in common is computed once."""
+    """Compare two models by the tokens they share. What all kinds of vectors have in common is computed once."""
 
     a: Parameters
     b: Parameters
@@ -36,7 +37,8 @@ class Comparer:
     pool: Executor
 
     def kind(self, kind: str, step: Callable[[float], None]) -> dict[str, Array]:
-        """Compare one kind of vectors. `step` is called with shares of the work as they are done."""
+        """Compare one kind of vectors, and return its arrays. `step` is called with the share of the work that was done
+        since its last call."""
         a, b = self.in_embedding_space(kind)
         in_features = self.a.shape.d_model == self.b.shape.d_model
         share = FEATURE_SHARE if in_features else 0.0
@@ -54,8 +56,8 @@ class Comparer:
         return {"kernel": self._reading_grams.kernel().to("cpu", torch.float32).numpy()}
 
     def chance(self) -> dict[str, float]:
-        """Return the mean |r| of random vectors, by the space in which they are compared: the similarity of layers that
-        share nothing."""
+        """Return the mean |r| that random vectors would have in each space of comparison: the similarity of layers that
+        have nothing in common."""
         generator = torch.Generator().manual_seed(0)
         V_a, V_b = (torch.randn(RANDOM, model.shape.d_model, generator=generator) for model in (self.a, self.b))
         similarities = {}
@@ -66,12 +68,14 @@ class Comparer:
         return similarities
 
     def in_embedding_space(self, kind: str) -> tuple[Vectors, Vectors]:
-        """Return rows whose dot products are correlations of projections."""
+        """Return the vectors of both models as rows whose dot products are the correlations of the vectors' projections
+        onto the common tokens."""
         a, b = self._writing if SIDES[kind] == "writes" else self._reading
         return self._vectors(self.a, kind, a.width, a.rows), self._vectors(self.b, kind, b.width, b.rows)
 
     def in_feature_space(self, kind: str) -> tuple[Vectors, Vectors]:
-        """Return rows whose dot products are correlations of the vectors as they are."""
+        """Return the vectors of both models as rows whose dot products are the correlations of the vectors themselves,
+        over their d_model coordinates."""
         width = self.a.shape.d_model
         return self._vectors(self.a, kind, width, feature_rows), self._vectors(self.b, kind, width, feature_rows)
 
@@ -98,7 +102,7 @@ class Comparer:
 
 
 def assign(similarity: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """Pair layers of A and B one to one such that their similarities (L_A, L_B) have the largest sum: (m, 2), by the
-    layer of A."""
+    """Pair layers of A and B one to one such that their similarities have the largest sum; `similarity` is (layers of
+    A, layers of B). Return the pairs (m, 2), ordered by the layer of A."""
     rows, columns = linear_sum_assignment(similarity, maximize=True)
     return np.stack([rows, columns], axis=1).astype(np.uint16)

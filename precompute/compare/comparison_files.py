@@ -1,4 +1,4 @@
-"""The folder of a comparison: what it holds already, which of it counts, and how files are added to it."""
+"""Manage the folder of a comparison: find the files in it that can be used, and add files to it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +17,10 @@ _OWN_FILES = {comparison_file(name) for name in (*SIDES, KERNEL)}
 
 
 def read_state(folder: Path, new: ComparisonRecord, force: bool) -> ComparisonRecord:
-    """Return `new` with the files that need not be made, and save it; raise OptionsDiffer if the folder holds another
-    comparison.
+    """Return the record `new` with the files that exist and need not be made, and save it; raise OptionsDiffer if the
+    folder holds another comparison.
 
-    With `force`, the files that are there are forgotten, and so are stitching runs that were made from other weights.
+    With `force`, existing files are not used, and stitching runs that were made from other weights are removed.
     """
     try:
         current = ComparisonRecord.load_stamped(folder)[0]
@@ -48,7 +48,7 @@ def read_state(folder: Path, new: ComparisonRecord, force: bool) -> ComparisonRe
 
 
 def add_file(folder: Path, record: ComparisonRecord, name: str, arrays: Mapping[str, Array]) -> ComparisonRecord:
-    """Write the file of a kind, or of the kernel, and list it: it counts from here on."""
+    """Write the file of a kind of vectors, or of the kernel, and list it in the record; only listed files are used."""
     path = folder / comparison_file(name)
     layout = record.layout(name)
     for problem in misfits({array: (values.dtype, values.shape) for array, values in arrays.items()}, layout):
@@ -60,7 +60,7 @@ def add_file(folder: Path, record: ComparisonRecord, name: str, arrays: Mapping[
 
 
 def remove_unlisted(folder: Path, record: ComparisonRecord) -> None:
-    """Remove files that a killed writer or another comparison left."""
+    """Remove files that the record does not list, which a killed job or another comparison left."""
     listed = {entry.file for entry in record.files.values()}
     for path in folder.iterdir():
         if path.suffix == PARTIAL or (path.name in _OWN_FILES and path.name not in listed):
@@ -68,8 +68,8 @@ def remove_unlisted(folder: Path, record: ComparisonRecord) -> None:
 
 
 def _whole_files(folder: Path, new: ComparisonRecord, listed: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
-    """Return the files that can be used: those that are listed, and those that were finished when the job was
-    killed."""
+    """Return the files that can be used: those that the record lists, and those that were finished but not yet listed
+    when the job was killed."""
     files: dict[str, FileEntry] = {}
     for name in (*new.kinds, KERNEL):
         try:
@@ -85,7 +85,7 @@ def _whole_files(folder: Path, new: ComparisonRecord, listed: Mapping[str, FileE
 
 
 def _difference(current: ComparisonRecord, new: ComparisonRecord) -> str:
-    """Name the first thing in which two comparisons differ."""
+    """Return a text that names the first difference between two comparisons."""
     for side in ("a", "b"):
         old_model, new_model = getattr(current, side), getattr(new, side)
         if old_model.weights_sha256 != new_model.weights_sha256:

@@ -1,7 +1,8 @@
-"""Correlates all vectors of one kind of two models, block by block: the similarity of layers, and matches of vectors.
+"""Correlate all vectors of one kind of two models, block by block, to find how similar layers are and which vectors
+match.
 
-Blocks are float32 products of rows of length at most 1, off by no more than `error`. They say how alike two layers
-are, and which pairs may be among the matches of a vector; those pairs are then multiplied in float64.
+A block is a float32 product of rows of length at most 1, off by no more than `error`. Such products tell how similar
+two layers are, and which pairs may be among the best matches of a vector; those pairs are then multiplied in float64.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ CROWDED = 16  # if more than one pair in so many may be a match, all of a block 
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of one kind of a model, as rows that are made when they are asked for."""
+    """The vectors of one kind of a model, as rows that are computed when they are asked for."""
 
     n_layers: int
     count: int  # how many vectors a layer has
@@ -48,7 +49,8 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Layer:
-    """The rows of one layer. Vectors without direction are left out: their r is 0 with all others."""
+    """The rows of one layer. Vectors without a direction are left out: their correlation r with every other vector is
+    0."""
 
     numbers: Int64  # (n,) numbers of the vectors, counted through all layers
     exact: Float64  # (n, width)
@@ -63,10 +65,10 @@ def correlate(
     pool: Executor,
     step: Callable[[float], None],
 ) -> Float64:
-    """Return the mean |r| of every pair of layers, (L_A, L_B), and fill the `matches` of the vectors of A and of B, if
-    they are given.
+    """Return the mean |r| of every layer of A with every layer of B, (layers of A, layers of B). If `matches` are
+    given, also add to them the best matches of the vectors of A and of B.
 
-    `step` is called with shares of the work as they are done.
+    `step` is called with the share of the work that was done since its last call.
     """
     similarity = np.zeros((a.n_layers, b.n_layers))
     buffers, adding = Buffers(), Lock()
@@ -84,7 +86,7 @@ def correlate(
         for layer_a in range(a.n_layers):
             blocks = _blocks(following.result())
             if layer_a + 1 < a.n_layers:
-                following = pool.submit(a.layer, layer_a + 1, device)  # is read while this layer is multiplied
+                following = pool.submit(a.layer, layer_a + 1, device)  # read while this one is multiplied
             sums = pool.map(sum_block, [(left, right) for left in blocks for right in kept])
             for _ in blocks:
                 for layer_b in numbers:
@@ -94,12 +96,13 @@ def correlate(
 
 
 class Buffers(local):
-    """Memory for a product, one piece for each thread: new memory for every block would cost a tenth of its time."""
+    """The memory of products, allocated once for each thread: new memory for every block would cost a tenth of the
+    time."""
 
     memory: Tensor | None = None
 
     def product(self, A: Tensor, B: Tensor) -> Tensor:
-        """Return A Bᵀ, (n, m), which holds until the thread's next product."""
+        """Return A Bᵀ, (n, m), in memory that the thread's next product overwrites."""
         size = len(A) * len(B)
         if self.memory is None or len(self.memory) < size:
             self.memory = torch.empty(size, device=A.device)
@@ -112,7 +115,7 @@ def _blocks(layer: Layer) -> list[Layer]:
 
 
 def _add_matches(product: Tensor, left: Layer, right: Layer, matches: tuple[Matches, Matches], adding: Lock) -> float:
-    """Return the sum of |r| in a block, and add the pairs to the matches that may be among the best."""
+    """Return the sum of |r| in a block, and add to the matches those pairs that may be among the best."""
     of_a, of_b = matches
     width = left.exact.shape[1]
     error = np.float32(gamma(width + 16) + width * TINY)
@@ -130,7 +133,7 @@ def _add_matches(product: Tensor, left: Layer, right: Layer, matches: tuple[Matc
 
 
 def _exact_r(A: Float64, B: Float64, pairs: Int64) -> Float64:
-    """Return r of pairs (n, 2) of rows, in float64."""
+    """Return the correlations r of pairs (n, 2) of rows of A and B, in float64."""
     if len(pairs) * CROWDED <= len(A) * len(B):
         return exact_r(A, B, pairs)
     product = (torch.from_numpy(A) @ torch.from_numpy(B).T).clamp_(-1, 1).numpy()
@@ -144,10 +147,10 @@ def sum_of(sizes: Tensor) -> float:
 def scan_on_device(
     product: Tensor, row_floors: Float32, column_floors: Float32, error: np.float32, row_most: int, column_most: int
 ) -> tuple[float, Int64, Int64]:
-    """Do as block_kernel.scan does, by torch alone. It may give a few pairs more or less, but never misses one that
-    counts.
+    """Do as block_kernel.scan does, by torch alone. A few other pairs may be returned, but none that counts is missing.
 
-    The |r| of an exact match must reach the floors; the k-th largest product of a row, less the error, is a floor, too.
+    A pair is returned if its exact |r| may reach the floors; the k-th largest product of a row, less the error, is a
+    floor, too.
     """
     sizes, pairs = product.abs(), []
     for dim, floors, most in ((1, row_floors, row_most), (0, column_floors, column_most)):

@@ -1,4 +1,4 @@
-"""Compares two models, one kind of vectors after the other. What is finished is kept and listed at once, so the job
+"""Compare two models, one kind of vectors after the other. Each finished file is kept and listed at once, so the job
 can be killed at any moment."""
 
 import os
@@ -36,7 +36,8 @@ class CompareProgress(Progress):
 
 
 def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, progress: Progress) -> Path:
-    """Make or complete DATA/vs/A/B, and return that folder. The kernel is made whichever kinds are asked for."""
+    """Make or complete the comparison in DATA/vs/A/B, and return that folder. The kernel, which turns states of A into
+    states of B, is made whichever kinds are asked for."""
     device = pick_device(options.device)
     name_a, name_b = a.checkpoint.name, b.checkpoint.name
     common = common_tokens(*(token_bytes(model.tokenizer_file(), model.shape.d_vocab) for model in (a, b)))

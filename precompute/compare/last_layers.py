@@ -1,6 +1,6 @@
-"""The last layers of a model alone: `transformers` runs the model, but its first blocks compute nothing, and the next
-one reads given states. Masks, positions and windows are the model's own, as is whatever follows.
-"""
+"""Run only the last layers of a model: `transformers` runs the model, but its first blocks compute nothing, and the
+next block reads states that it is given. Masks, positions, windows and whatever follows the last layer are the model's
+own."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from lexiscope.precompute.weights.architectures.base import Model
 
 
 class LastLayers:
-    """The last layers of a net. An object belongs to one thread, because the net's blocks are changed while they
+    """The last layers of a net. Only one thread may use an object, because the net's blocks are changed during a
     run."""
 
     def __init__(self, model: Model, net: Any, last: int) -> None:
@@ -31,7 +31,7 @@ class LastLayers:
 
     @contextmanager
     def reading(self, states: Tensor) -> Iterator[None]:
-        """Within this context, a run of the net runs the last layers alone, on states (B, T, d_model)."""
+        """Within this context, a run of the net runs only the last layers, on `states` (B, T, d_model)."""
 
         def replace(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
@@ -48,8 +48,8 @@ class LastLayers:
 
     @contextmanager
     def read(self) -> Iterator[Callable[[], Tensor]]:
-        """Yield a function that returns, once the net has run, the states (B, T, d_model) that the first of the last
-        layers read."""
+        """Yield a function that returns, once the net has run, the input (B, T, d_model) of the first of the last
+        layers."""
         seen: list[Tensor] = []
         with self.blocks[self.first].register_forward_pre_hook(
             lambda _, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True
@@ -70,8 +70,7 @@ class LastLayers:
         return (hidden_states, *rest) if self._outputs else hidden_states
 
     def _count_outputs(self) -> int:
-        """Count the values that a block returns in a tuple, by a run of one token; 0 if it returns the stream
-        itself."""
+        """Run one token, and return how many values a block returns as a tuple; 0 if it returns the stream itself."""
         seen: list[Any] = []
         with self.blocks[0].register_forward_hook(lambda _, __, output: seen.append(output)), torch.inference_mode():
             self.net.base_model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.net.device))

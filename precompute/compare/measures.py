@@ -1,4 +1,5 @@
-"""What the last layers of B predict with B's own head: the next token at every position, or the label of a text."""
+"""Measure what the last layers of model B predict with B's own head: the next token at every position, or the label of
+a text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +20,11 @@ from lexiscope.precompute.weights.architectures.base import LABEL_TENSORS, Model
 @dataclass
 class Tally:
     right: int = 0
-    loss: float = 0.0  # the sum
+    loss: float = 0.0  # the sum of the losses of all predictions
     count: int = 0
 
     def add(self, logits: Tensor, answers: Tensor) -> None:
-        """Add predictions: logits (n, classes), answers (n,)."""
+        """Count predictions: compare logits (n, classes) with the right answers (n,)."""
         losses = torch.nn.functional.cross_entropy(logits, answers, reduction="none")
         if not losses.isfinite().all():
             raise BadWeights("a stitched run overflows: its states are too large for float32")
@@ -36,7 +37,7 @@ class Tally:
 
 
 class NextTokens:
-    """Measures what B predicts at every position for the token after it."""
+    """Measure what model B predicts at every position for the token after it."""
 
     def __init__(self, model: Model, last: int, device: torch.device) -> None:
         if not model.causal:
@@ -58,11 +59,12 @@ class NextTokens:
         return self.weights.padding
 
     def answers(self, cut: Cut, _: str | None) -> list[int]:
-        """Return the tokens of a text that have one before them, in order of their positions."""
+        """Return the tokens that B has to predict: those of the text that have a token before them, in order of their
+        positions."""
         return list(cut.b[max(1, cut.first) : cut.first + cut.count])
 
     def add(self, tally: Tally, tokens: Tensor, cuts: Sequence[Cut], answers: Tensor) -> None:
-        """Run the net as it is now on tokens (B, T), and add what it predicts to the tally."""
+        """Run the net, with the hooks it has now, on tokens (B, T), and add its predictions to the tally."""
         with self.layers.stream() as stream:
             self.weights.net.base_model(input_ids=tokens, use_cache=False)
         before = [stream()[row, max(1, cut.first) - 1 : cut.first + cut.count - 1] for row, cut in enumerate(cuts)]
@@ -73,7 +75,7 @@ class NextTokens:
 
 
 class Labels:
-    """Measures which label B, a classifier, gives to a whole text."""
+    """Measure which label model B, a classifier, gives to a whole text."""
 
     def __init__(self, model: Model, last: int, device: torch.device) -> None:
         name = model.checkpoint.name
@@ -92,8 +94,8 @@ class Labels:
         self.own_padding = self.net.config.pad_token_id
 
     def padding(self, cuts: Sequence[Cut]) -> int:
-        """Return the token to pad with. A decoder's label stands at the last token that is no padding: where
-        config.json names no padding token, take one that no text ends with."""
+        """Return the token to pad with. A decoder gives the label at its last token that is no padding: where
+        config.json names no padding token, return one with which none of these texts ends."""
         if isinstance(self.own_padding, int) and self.own_padding >= 0:
             return self.own_padding
         ends = {cut.b[-1] for cut in cuts}
@@ -101,7 +103,8 @@ class Labels:
         return int(self.net.config.pad_token_id)
 
     def answers(self, _: Cut, label: str | None) -> list[int]:
-        """Return the number of a label, which is given by its name or by its number."""
+        """Return the number of the label of a text, as a list of one; the label is given by its name or by its
+        number."""
         named = self.names.get((label or "").casefold())
         if named is None and label and label.isdecimal() and int(label) < self.classes:
             named = int(label)

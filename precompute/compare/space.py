@@ -1,8 +1,9 @@
-"""The space in which two models are compared: correlations of projections over the common tokens, never projected.
+"""Turn vectors of two models into rows whose dot products are correlations: those between the vectors' projections onto
+the common tokens, which are never computed themselves.
 
 With both embeddings centred over the tokens and G_XY = W_Xᵀ W_Y, r(a, b) = a G_AB bᵀ / sqrt(a G_AA aᵀ · b G_BB bᵀ).
-With G_XX = S_X S_Xᵀ and S_A⁻¹ G_AB S_B⁻ᵀ = P diag(c) Qᵀ (the canonical correlations c) this is the dot product of
-a S_A P / |a S_A| and b S_B Q / |b S_B|, weighted by c: one product with a small matrix for each vector. All of it is
+With G_XX = S_X S_Xᵀ and S_A⁻¹ G_AB S_B⁻ᵀ = P diag(c) Qᵀ (the canonical correlations c) this is the dot product of a S_A
+P / |a S_A| and b S_B Q / |b S_B|, weighted by c. So each vector is multiplied with one small matrix. All of this is
 float64.
 """
 
@@ -23,7 +24,8 @@ SMALLEST_SPREAD = 1e-6  # share of the largest spread for a vector's length; a p
 
 @dataclass(frozen=True)
 class Grams:
-    """Products of two embeddings over the tokens they share, and their means."""
+    """The products of two models' embeddings with themselves and each other, over the tokens they share, and the mean
+    embeddings."""
 
     AA: Tensor  # (d_A, d_A) of the centred embeddings
     BB: Tensor  # (d_B, d_B)
@@ -34,7 +36,7 @@ class Grams:
 
     @classmethod
     def of(cls, W_a: Tensor, W_b: Tensor, common: CommonTokens, device: torch.device, pool: Executor) -> "Grams":
-        """Multiply W_a (d_vocab_A, d_A) and W_b (d_vocab_B, d_B), both float32."""
+        """Compute these products of W_a (d_vocab_A, d_A) and W_b (d_vocab_B, d_B), both float32."""
         mean_a, mean_b = (_mean(W, ids).to(device) for W, ids in ((W_a, common.a), (W_b, common.b)))
 
         def products(start: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -52,8 +54,8 @@ class Grams:
         return cls(AA, BB, AB, mean_a, mean_b, len(common))
 
     def kernel(self) -> Tensor:
-        """Return K_AB = (W_Aᵀ W_B)(W_Bᵀ W_B)⁻¹, (d_A, d_B), of embeddings that are not centred: it turns states of A
-        into states of B."""
+        """Return K_AB = (W_Aᵀ W_B)(W_Bᵀ W_B)⁻¹, (d_A, d_B), of embeddings that are not centred: states of A times this
+        kernel are states of B."""
         AB = self.AB + self.tokens * torch.outer(self.mean_a, self.mean_b)
         BB = self.BB + self.tokens * torch.outer(self.mean_b, self.mean_b)
         inverse: Tensor = torch.linalg.pinv(BB, rtol=SMALLEST_EIGENVALUE, hermitian=True)
@@ -62,7 +64,7 @@ class Grams:
 
 @dataclass(frozen=True)
 class UnitRows:
-    """Turns the vectors of one model into rows whose dot products with those of the other are correlations."""
+    """Turn the vectors of one model into rows whose dot products with the rows of the other model are correlations."""
 
     directions: Tensor  # (d, rank): the length of v @ directions is the spread of v's projection
     weights: Tensor  # (width,): factors of the first coordinates of v @ directions, once it has length one
@@ -84,7 +86,7 @@ class UnitRows:
 
 
 def unit_rows(grams: Grams, pool: Executor) -> tuple[UnitRows, UnitRows]:
-    """Return the UnitRows of A and of B."""
+    """Return what turns vectors of A into rows, and the same for B."""
     (half_a, inverse_a), (half_b, inverse_b) = pool.map(_halves, (grams.AA, grams.BB))
     P, c, Q = torch.linalg.svd(inverse_a.T @ grams.AB @ inverse_b)
     largest_a, largest_b = (float(torch.linalg.vector_norm(half, dim=0).max()) for half in (half_a, half_b))
@@ -92,9 +94,10 @@ def unit_rows(grams: Grams, pool: Executor) -> tuple[UnitRows, UnitRows]:
 
 
 def feature_rows(V: Tensor) -> Tensor:
-    """Centre each of (n, d_model) over its coordinates and scale it to length 1, or to zeros where all are equal.
+    """Return the vectors V (n, d_model), each centred over its coordinates and set to length 1, or to zeros if its
+    coordinates are all equal.
 
-    float32 is enough: only the mean size of r is asked for here.
+    float32 is enough, because these rows are only used for the mean of |r|.
     """
     centred = V - V.mean(dim=1, keepdim=True, dtype=torch.float64).to(V)
     length = torch.linalg.vector_norm(centred, dim=1, dtype=torch.float64)
@@ -118,5 +121,5 @@ def _mean(W: Tensor, ids: NDArray[np.int64]) -> Tensor:
 
 
 def _rows(W: Tensor, ids: NDArray[np.int64], start: int) -> Tensor:
-    """Return (chunk, d): the rows of the tokens from `start` on."""
+    """Return the embeddings of a chunk of the tokens `ids`, from position `start` on: (chunk, d)."""
     return W.index_select(0, torch.from_numpy(ids[start : start + CHUNK]))

@@ -1,4 +1,5 @@
-"""Stitches two models on a file of texts and keeps what was measured beside their comparison: stitching.json."""
+"""Stitch two models on a file of texts, which means to feed states of one to the last layers of the other, and keep the
+results in stitching.json beside their comparison."""
 
 from pathlib import Path
 
@@ -21,7 +22,7 @@ class StitchProgress(Progress):
 
 
 class _KernelProgress(Progress):
-    """Reports nothing: a comparison of no kinds only makes the kernel."""
+    """A progress report that shows nothing, because a comparison of no kinds only makes the kernel."""
 
     def start(self, model: str, n_layers: int, ready: int, missing: int, added: str = "") -> None:
         pass
@@ -34,8 +35,8 @@ def stitch_models(
     a: Model, b: Model, data: Path, texts: Texts, progress: Progress, *, last: int, limit: int, length: int,
     device: str = "auto",
 ) -> StitchingRun:  # fmt: skip
-    """Stitch two models, and make the kernel first if there is none. The run replaces one of the same texts and
-    layers."""
+    """Stitch two models, and make the kernel first if there is none. The run replaces an earlier one of the same texts
+    and number of layers."""
     folder = _compare(a, b, data, device, progress)
     comparison = Comparison.open(folder)
     read_runs(folder)  # raises an error now, not after the run, if the run could not be added to this file
@@ -64,8 +65,8 @@ def _compare(a: Model, b: Model, data: Path, device: str, progress: Progress) ->
 
 
 def _with_run(runs: tuple[StitchingRun, ...], new: StitchingRun) -> tuple[StitchingRun, ...]:
-    """Add a run. There is one for each file of texts and number of layers, in their order, and none of other
-    weights."""
+    """Return the runs with a new one: one run for each file of texts and number of layers, sorted by these, and no run
+    of other weights."""
 
     def key(run: StitchingRun) -> tuple[str, int]:
         return run.texts, run.last

@@ -1,6 +1,5 @@
-"""One model stitched to another without training (the paper's 5.2): states of A after each of its layers, times the
-kernel, go through the last layers of B and its head, which predicts next tokens or labels.
-"""
+"""Stitch one model to another without training (section 5.2 of the paper): states of A after each of its layers,
+multiplied with the kernel, go through the last layers of B and its head, which predicts next tokens or labels."""
 
 import math
 from collections import Counter
@@ -30,8 +29,8 @@ def stitch(
     a: Model, b: Model, kernel: Float64, texts: Texts, device: torch.device, *, last: int = LAST, limit: int = LIMIT,
     length: int = LENGTH, tick: Tick = lambda *_: None,
 ) -> StitchingRun:  # fmt: skip
-    """Measure B after each layer of A, through the kernel (d_A, d_B). Raise BadRequest where B has no such head, or
-    where no text is cut alike by both."""
+    """Measure what B predicts from the states of A after each layer, multiplied with the kernel (d_A, d_B). Raise
+    BadRequest if B has no head that predicts this, or if the tokenizers of A and B cut no text alike."""
     right = (NextTokens if texts.labels is None else Labels)(b, last, device)
     if a.lacks_unembedding:
         raise BadRequest(
@@ -99,7 +98,7 @@ def _measured(tallies: Sequence[Tally]) -> tuple[Measured, tuple[AfterLayer, ...
 
 
 class _States(Watcher):
-    """Keeps the stream that A's first layer reads, and the stream after each layer, (B, T, d_A) each."""
+    """Keep the stream that A's first layer reads, and the stream after each layer, (texts, T, d_A) each."""
 
     def __init__(self) -> None:
         self.streams: list[Tensor] = []
@@ -110,11 +109,12 @@ class _States(Watcher):
 
 
 def _states(weights: Weights, cuts: Sequence[Cut], T: int) -> list[Tensor]:
-    """Return what A's first layer reads, then its stream after each layer: (B, T, d_A) each, where B has its tokens."""
+    """Return the input of A's first layer, then A's stream after each layer, at the positions of B's tokens: (texts, T,
+    d_A) each."""
     watcher = _States()
     tokens = padded([cut.a for cut in cuts], weights.padding, weights.device)
     run(weights, tokens, [len(cut.a) for cut in cuts], [()] * len(cuts), watcher)
-    at = torch.zeros(len(cuts), T, dtype=torch.long, device=weights.device)  # positions in A of B's tokens
+    at = torch.zeros(len(cuts), T, dtype=torch.long, device=weights.device)  # positions of B's tokens among those of A
     for row, cut in enumerate(cuts):
         at[row, cut.lent : len(cut.b)] = torch.arange(cut.kept.start, cut.kept.stop)
     rows = torch.arange(len(cuts), device=weights.device)[:, None]
@@ -122,15 +122,15 @@ def _states(weights: Weights, cuts: Sequence[Cut], T: int) -> list[Tensor]:
 
 
 def _lend(states: Tensor, own: Tensor, cuts: Sequence[Cut]) -> Tensor:
-    """Return states (B, T, d_B); where A has no counterpart of a special token, they are those of B itself."""
+    """Return `states` (texts, T, d_B), with B's `own` states at special tokens that have no counterpart in A."""
     for row, cut in enumerate(cuts):
         states[row, : cut.lent] = own[row, : cut.lent]
     return states
 
 
 def _chance(answers: Sequence[int], classes: int) -> Measured:
-    """Return the accuracy of always giving the most frequent answer, and the loss if all of B's tokens or labels are
-    equally likely."""
+    """Return what chance would give: the accuracy of always giving the most frequent answer, and the loss if all of B's
+    tokens or labels are equally likely."""
     _, most = Counter(answers).most_common(1)[0]
     return Measured(accuracy=most / len(answers), loss=math.log(classes))
 

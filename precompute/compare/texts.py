@@ -1,4 +1,4 @@
-"""One text as tokens of two models, cut alike."""
+"""Cut one text into the tokens of two models, such that they correspond to each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from lexiscope.precompute.weights.architectures.base import Model
 
 @dataclass(frozen=True)
 class Cut:
-    """One text as tokens of A and of B. Token a[kept][n] of A stands where b[lent:][n] of B stands."""
+    """One text as the tokens `a` of model A and `b` of model B: token n of a[kept] corresponds to token n of
+    b[lent:]."""
 
     a: tuple[int, ...]
     b: tuple[int, ...]
@@ -21,19 +22,20 @@ class Cut:
 
 
 class Cutter:
-    """Cuts a text into the tokens of A and those of B, and leaves out texts that the two cut differently."""
+    """A cutter of texts for two models: it cuts a text into the tokens of A and those of B, and refuses texts that the
+    two cut differently."""
 
     def __init__(self, a: Model, b: Model, length: int) -> None:
-        """Cut texts after `length` tokens, special ones included."""
+        """Prepare to cut texts, each after `length` tokens, special ones included."""
         self._a, self._b, self.length, self.lends = tokenizer_of(a), tokenizer_of(b), length, b.causal
         self._a_bytes, self._b_bytes = (
             token_bytes(model.checkpoint.tokenizer_file(), model.shape.d_vocab) for model in (a, b)
         )
 
     def cut(self, text: str) -> Cut | None:
-        """Cut a text into tokens of both models; return None if they do not cut it alike: into the same pieces, but for
-        a space before the first. Special tokens of B need a counterpart in A, except those before a text that a decoder
-        reads, which cannot depend on it."""
+        """Cut a text into the tokens of both models. Return None unless both cut it into the same pieces, apart from a
+        space before the first one. Special tokens of B need a counterpart in A, except those before the text in a
+        decoder, whose states cannot depend on the text."""
         a_before, a_text, a_after = encode(self._a, text)
         b_before, b_text, b_after = encode(self._b, text)
         lent = max(0, len(b_before) - len(a_before))

@@ -1,7 +1,9 @@
-"""Read the lists of one layer as columns of numpy, a row per entry: of a kind of vectors, or of the pairs of heads.
+"""Read the lists of one layer, of a kind of vectors or of the pairs of heads, as numpy columns with a row for each
+entry.
 
-Lists that say nothing have no rows: those of vectors and heads that did not change in a difference, and of directions
-that a head does not have."""
+Lists that say nothing have no rows: those of vectors and heads that did not change in a difference, and those of
+directions that a head does not have.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """Hold texts as numbers of `names`: a name or a token is in memory once, however many rows have it."""
+    """A column of texts, held as positions in `names`: a name or a token is in memory once, however many rows have
+    it."""
 
     numbers: Array
     names: Sequence[str]
@@ -37,11 +40,11 @@ Columns: TypeAlias = Mapping[str, Column]  # all of one length, except None
 def vector_columns(
     index: Index, kind: str, layer: int, lenses: Sequence[str], ends: Sequence[str] = ENDS, k: int | None = None
 ) -> Columns:
-    """Return the first k entries of every list. `head` is None for neurons; for a vector that heads share, it is the
-    first head."""
+    """Return the first k entries of every list of a kind. The column `head` is None for neurons; for a vector that
+    heads share, it is the first of them."""
     shape, shard = index.shape, index.shard(layer)
     lens_at, end_at = _positions("lens", lenses, index.stored.lenses), _positions("end", ends, ENDS)
-    ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, L, 2, k)
+    ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, lenses, 2, k)
     bad = unsound(ids, scores * SIGNS, shape.d_vocab)
     if bad.any():
         at = tuple(np.argwhere(bad)[0])
@@ -49,7 +52,7 @@ def vector_columns(
     numbers = np.arange(len(ids), dtype=np.uint32)
     if index.stored.difference or kind in DIRECTION_KINDS:
         numbers = numbers[shard.all_norms(kind) > 0]
-    ids, scores = (part[numbers][:, :, end_at, :k] for part in (ids, scores))  # (n, L, E, k)
+    ids, scores = (part[numbers][:, :, end_at, :k] for part in (ids, scores))  # (n, lenses, ends, k)
     vector, lens, end, rank = _axes(ids.shape)
     heads, in_head = _heads(index, kind, len(shard.all_norms(kind)))
     return {
@@ -81,12 +84,12 @@ def pair_columns(
     chosen: Any = (slice(None), *np.ix_(lens_at, preset_at, end_at))
     ids, scores, counts = (
         shard.array(f"{matrix}.{part}")[chosen] for part in ("ids", "scores", "count")
-    )  # (n_heads, L, P, E, pairs, 2), (n_heads, L, P, E, pairs), (n_heads, L, P, E)
+    )  # counts: (n_heads, lenses, presets, ends); ids have two more axes (pairs, 2), scores one
     if counts.size and counts.max() > stored.pairs:
         raise damaged(shard.file.path, f"is damaged: {matrix} claims {counts.max()} pairs in a list")
     if stored.difference:
         counts = np.where((shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None, None], counts, 0)
-    there = np.arange(stored.pairs) < counts[..., None]  # (n_heads, L, P, E, pairs)
+    there = np.arange(stored.pairs) < counts[..., None]  # (n_heads, lenses, presets, ends, pairs)
     signs = SIGNS[end_at]
     bad = unsound(ids, scores * signs, d_vocab, there)
     if bad.any():
@@ -116,12 +119,13 @@ def _positions(what: str, names: Sequence[str], known: Sequence[str]) -> list[in
 
 
 def _axes(shape: tuple[int, ...]) -> list[Array]:
-    """Return for every entry of an array, in order, where it stands along each axis."""
+    """Return one array for each axis: for every entry of an array of this shape, in order, its position along that
+    axis."""
     return [np.broadcast_to(axis, shape).reshape(-1) for axis in np.ogrid[tuple(map(slice, shape))]]
 
 
 def _heads(index: Index, kind: str, n: int) -> tuple[Array | None, Array]:
-    """Return the head of every vector of a kind, None for neurons, and the vector's number in its head."""
+    """Return, for every vector of a kind, its head (None for neurons) and its number in that head."""
     if kind.startswith("ff_"):
         return None, np.arange(n, dtype=np.uint32)
     heads, numbers = np.array([index.shape.head_and_subhead(kind, row) for row in range(n)]).T

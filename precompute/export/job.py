@@ -102,7 +102,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
 def _write_files(
     entries: "Entries", names: Sequence[str], folder: Path, options: ExportOptions, progress: Progress
 ) -> list[dict[str, Any]]:
-    """Write the files, and return what the manifest says of each."""
+    """Write the files, and return the entry of the manifest about each."""
 
     def write(name: str) -> dict[str, Any]:
         path = folder / f"{name}.{options.format}"
@@ -127,7 +127,8 @@ def _write_files(
 
 
 class Entries:
-    """Make Arrow tables of an index, a row per entry; names and tokens are dictionaries."""
+    """A maker of Arrow tables of an index, with a row for each entry of a list; names and tokens are dictionary
+    columns."""
 
     def __init__(self, index: Index, lenses: Sequence[str]) -> None:
         self.index = index
@@ -135,7 +136,7 @@ class Entries:
         self._tokens = pa.array(index.tokens.texts, pa.string())
 
     def of(self, name: str, layer: int) -> pa.Table:
-        """Make the table of a kind of vectors, or of a matrix."""
+        """Return the table of a kind of vectors, or of a matrix, in one layer."""
         columns = (pair_columns if name in MATRICES else vector_columns)(self.index, name, layer, self.lenses)
         rows = len(columns["score"])  # type: ignore[arg-type]
         return pa.table({name: self._arrow(column, rows) for name, column in columns.items()})
@@ -153,7 +154,7 @@ class Entries:
 
 
 class _Counted:
-    """Count the rows that went into a file, and report every layer."""
+    """Count the rows that are written into a file, and report each layer that is written."""
 
     def __init__(self, layer_written: Callable[[], None]) -> None:
         self.rows = 0
@@ -165,7 +166,7 @@ class _Counted:
 
 
 def _write_parquet(file: IO[bytes], entries: Entries, name: str, counted: _Counted) -> None:
-    """Write a row group for each layer."""
+    """Write the file, with a row group (Parquet's unit of reading) for each layer."""
     schema = entries.of(name, entries.index.layers[0]).schema
     names = [column for column in schema.names if column != "score"]
     with pa.parquet.ParquetWriter(

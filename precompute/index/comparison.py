@@ -68,11 +68,12 @@ class Comparison:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the kinds that are compared; `record.kinds` are those that can be."""
+        """Return the kinds of vectors that are compared already; `record.kinds` are those that can be."""
         return tuple(kind for kind in self.record.kinds if kind in self.record.files)
 
     def similarity(self, kind: str) -> Floats:
-        """Return (L_A, L_B): mean |r| over all pairs of a vector of one layer and one of the other."""
+        """Return the mean |r| over all pairs of a vector of one layer and one of the other, (layers of A, layers of
+        B)."""
         return self._checked(kind, "similarity")
 
     def assignment(self, kind: str) -> list[tuple[int, int]]:
@@ -81,7 +82,8 @@ class Comparison:
         return self._assignment(kind, "assignment")
 
     def feature_space(self, kind: str) -> Floats | None:
-        """Return (L_A, L_B): mean |r| of the vectors as they are, over d_model coordinates; None if d_model differs."""
+        """Return the mean |r| of the vectors as they are, over their d_model coordinates, (layers of A, layers of B);
+        None if d_model differs."""
         return self._checked(kind, "feature_space") if self.record.has_feature_space else None
 
     def feature_assignment(self, kind: str) -> list[tuple[int, int]] | None:
@@ -96,7 +98,8 @@ class Comparison:
         return self.record.chance.get("feature_space")
 
     def matches(self, side: Side, kind: str, layer: int, index: int) -> list[Match]:
-        """Return the vectors of the other model that are most like this one of `side`: by |r|, best first."""
+        """Return the vectors of the other model that are most similar to this vector of the model `side`: by |r|, best
+        first."""
         model, other = (self.a, self.b) if side == "a" else (self.b, self.a)
         file, count = self._file(kind), model.kinds[kind]
         if not (0 <= layer < model.n_layers and 0 <= index < count):
@@ -110,7 +113,8 @@ class Comparison:
         return [*zip(layers.tolist(), indexes.tolist(), r.tolist(), strict=True)]
 
     def all_matches(self, side: Side, kind: str) -> tuple[Array, Array, Floats]:
-        """Return (n, matches) layers, indexes and r of the matches of all vectors of `side`, layer after layer."""
+        """Return the layers, indexes and correlations r of the matches of all vectors of the model `side`, (n, matches)
+        each, layer after layer."""
         file, other = self._file(kind), self.b if side == "a" else self.a
         layers, indexes, r = (file.array(f"{side}.{part}") for part in ("layer", "index", "r"))
         self._check_matches(file, layers.T, indexes.T, r.T, other.n_layers, other.kinds[kind])
@@ -125,12 +129,12 @@ class Comparison:
         return [MatchedPair(at // count, at % count, int(layers[at]), int(indexes[at]), float(r[at])) for at in best]
 
     def kernel(self) -> Floats:
-        """Return K_AB, (d_A, d_B): states of A (rows) times K_AB are states of B."""
+        """Return the kernel K_AB, (d_A, d_B): states of A, as rows, times K_AB are states of B."""
         return self._checked(KERNEL, "kernel")
 
     def stitching(self) -> list[dict[str, Any]]:
-        """Return what `lexiscope stitch` measured with these weights, one StitchingRun each; empty if it measured
-        nothing."""
+        """Return what `lexiscope stitch` measured with these weights, as StitchingRun records; empty if nothing was
+        measured."""
         weights = self.a.weights_sha256, self.b.weights_sha256
         runs = read_runs(self.folder)
         return [run.model_dump() for run in runs if (run.a_weights_sha256, run.b_weights_sha256) == weights]
@@ -167,7 +171,7 @@ class Comparison:
     def _check_matches(
         self, file: TensorFile, layers: Array, indexes: Array, r: Floats, n_layers: int, count: int
     ) -> None:
-        """Raise ShardDamaged unless these are possible matches of one vector, (matches,), or of many, (matches, n)."""
+        """Raise ShardDamaged unless these can be matches of one vector, (matches,), or of n vectors, (matches, n)."""
         size = np.abs(r)
         in_order = (size[:-1] >= size[1:]).all() and (size <= 1).all()
         if not (in_order and (layers < n_layers).all() and (indexes < count).all()):

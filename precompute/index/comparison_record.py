@@ -101,7 +101,7 @@ class ComparisonRecord(SavedRecord):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Return the metadata of every file."""
+        """Return the metadata that every file of the comparison has."""
         return {"a": self.a.model, "b": self.b.model, "build": self.build, "format": str(COMPARISON_FORMAT)}
 
     def layout(self, name: str) -> Layout:

@@ -21,13 +21,14 @@ class ModelSummary:
 
 
 def list_models(data: Path) -> tuple[ModelSummary, ...]:
-    """Return every index in a data folder, by name; a broken one is listed with its error, and hides none of the
+    """Return every index in a data folder, sorted by name; a broken one is listed with its error, and does not hide the
     others."""
     return tuple(map(_summary, _folders(data)))
 
 
 def open_model(data: Path, asked: str) -> Index:
-    """Open the index of a model by its name (or `demo`, or its Hub id); NotFound names those that there are."""
+    """Open the index of a model by its name (or `demo`, or its Hub id); if there is none, NotFound names those that
+    exist."""
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name) or not has_manifest(data / name):
         built = tuple(folder.name for folder in _folders(data))

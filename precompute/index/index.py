@@ -1,4 +1,4 @@
-"""Open an index: the manifest, the vocabulary, and every layer that is ready and whole. Other parts are opened when
+"""Open an index: its manifest, its vocabulary, and every layer that is built and whole. Other parts are opened when
 they are first asked for."""
 
 import hashlib
@@ -31,8 +31,8 @@ from lexiscope.precompute.shape import Shape
 
 
 class Index:
-    """Read one model's index as it was when it was opened. A file that changes afterwards is refused; `refreshed()`
-    opens it anew, together with what was finished since."""
+    """One model's index as it was when it was opened. Files that change afterwards are refused; `refreshed()` opens the
+    index anew, together with what was finished since."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Index:
         return fresh if self.changed or fresh._state != self._state else self
 
     def with_faults(self, faults: Mapping[int, IndexFault]) -> Self:
-        """Return the same index without these layers."""
+        """Return the same index without these layers, whose errors are given."""
         shards = {layer: shard for layer, shard in self._shards.items() if layer not in faults}
         both = dict(sorted({**self.faults, **faults}.items()))
         return type(self)(self.folder, self.manifest, self._stamp, self._vocabulary, shards, both, self._neighbours)
@@ -99,7 +99,8 @@ class Index:
 
     @property
     def centred_norms(self) -> tuple[Floats, ...]:
-        """Return |e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding if it is another matrix."""
+        """Return |e_t - mean| for each token (d_vocab,), of the embedding, and of the unembedding if it is another
+        matrix."""
         return self._vocabulary.centred_norms
 
     @cached_property
@@ -109,9 +110,8 @@ class Index:
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     def hubs(self, lens: str) -> frozenset[int]:
-        """Return the tokens in an unusual share of all lists of vectors under a lens: in more than HUB_FACTOR times as
-        many as if lists were drawn at random, over all kinds and both ends of the layers that are ready. They are
-        counted once."""
+        """Return the hubs under a lens: tokens that are in more than HUB_FACTOR times as many lists of vectors as if
+        lists were drawn at random, over all kinds and both ends of the layers that are ready. They are counted once."""
         position("lens", lens, self.stored.lenses)
         if lens not in self._hubs:
             self._hubs[lens] = hubs_of_lists(self.usable_shards(), self.stored, lens)
@@ -119,7 +119,8 @@ class Index:
 
     @cached_property
     def nearest_hubs(self) -> frozenset[int]:
-        """Return the tokens that are near to very many others; none if the nearest tokens are not built."""
+        """Return the tokens that are near to very many others (the hubs among nearest tokens); none if the nearest
+        tokens are not built."""
         if not self._neighbours or self._neighbours.file.is_changed():
             return frozenset()
         try:
@@ -131,7 +132,7 @@ class Index:
     def best_lens(self) -> str:
         """Return the lens that reads best in this model: the one with the largest share of whole words that are not
         hubs among the first 10 tokens of all lists of vectors; of equal ones, the first. The manifest of a finished
-        index names it; otherwise it is measured on the layers that are ready."""
+        index names this lens; otherwise it is measured on the layers that are ready."""
         if self.manifest.reads_best:
             return self.manifest.reads_best
         return lens_that_reads_best(self.usable_shards(), self.stored, whole_words([*self.tokens]))
@@ -173,8 +174,8 @@ class Index:
         return self._parts[piece]
 
     def stats(self, layer: int, array: str, *at: int) -> Array | None:
-        """Return what an array of the part `stats` has at these places. Return None if the part is missing, older than
-        the array, or cannot be used: pages do without, and `verify` names the error."""
+        """Return the values that an array of the part `stats` has at this position. Return None if the part is missing,
+        older than the array, or cannot be used: pages are shown without it, and `verify` names the error."""
         try:
             file = self.part("stats", layer)
             return file.block(array, *at) if array in file.tensors else None
@@ -182,7 +183,7 @@ class Index:
             return None
 
     def moments(self, layer: int, kind: str, row: int, lens: str) -> Moments | None:
-        """Return how the scores of a vector spread over all tokens; None if the index does not have that."""
+        """Return how the scores of a vector are distributed over all tokens; None if the index does not store that."""
         at = row, position("lens", lens, self.stored.lenses)
         moments, z = self.stats(layer, f"{kind}.moments", *at), self.stats(layer, f"{kind}.z", *at)
         if moments is None or z is None:
@@ -218,8 +219,8 @@ class Index:
         return self._stamp, self.stamps, beside, self._fault_texts
 
     def _is_current(self) -> bool:
-        """Return True if no file has changed, by one stat each. A file that the system refused to read counts as
-        changed, because it may be readable now."""
+        """Return True if no file has changed, which takes one stat of each. A file that the system refused to read
+        counts as changed, because it may be readable now."""
         refused = any(isinstance(error, ShardUnreadable) for error in self.faults.values())
         if self.changed or refused or (self.manifest.neighbours and not self._neighbours):
             return False
@@ -231,7 +232,7 @@ class Index:
 
     @classmethod
     def _open(cls, folder: Path, before: "Index | None") -> Self:
-        """Open the index, again and again if a rebuild replaced the manifest or its files meanwhile."""
+        """Open the index, and try again if a rebuild replaces the manifest or its files meanwhile."""
         while True:
             if before and stamp_of(folder / MANIFEST) == before._stamp:
                 manifest, stamp = before.manifest, before._stamp
@@ -250,7 +251,7 @@ class Index:
     def _open_files(cls, folder: Path, manifest: Manifest, stamp: Stamp | None, before: "Index | None") -> Self:
         same_build = before is not None and before.manifest.build == manifest.build
         if before and same_build and before.manifest.vocabulary == manifest.vocabulary:
-            vocabulary = before._vocabulary  # keeps the texts and searches that were made of its tokens
+            vocabulary = before._vocabulary  # kept with the texts and searches that were made of its tokens
         else:
             vocabulary = Vocabulary.of(open_listed(folder, manifest, Piece("vocabulary")), manifest.shape)
         shards: dict[int, Shard] = {}
@@ -279,8 +280,8 @@ def ranges(numbers: tuple[int, ...]) -> str:
 
 
 def _open_neighbours(folder: Path, manifest: Manifest) -> Neighbours | None:
-    """Open the nearest tokens; None if they are not built or cannot be used: pages do without, and `verify` names the
-    error."""
+    """Open the nearest tokens. Return None if they are not built or cannot be used: pages are shown without them, and
+    `verify` names the error."""
     with suppress(IndexFault):
         if manifest.neighbours:
             return Neighbours(open_listed(folder, manifest, Piece("neighbours")))

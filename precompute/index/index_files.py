@@ -1,5 +1,5 @@
-"""Open the files of an index. Each must be of this build and hold the arrays of its part; arrays that are not
-known here are ignored."""
+"""Open the files of an index. Each file must belong to this build and hold the arrays of its part; arrays that this
+version does not know are ignored."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ KNOWN_METADATA = ("model", "build", "format", "layer", "part")  # a file may hav
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Hold the tokens and the norms of their embeddings, in memory."""
+    """The tokens and the norms of their embeddings, in memory."""
 
     tokens: TokenTable
     centred_norms: tuple[Floats, ...]  # (d_vocab,) of the embedding, and of the unembedding if it is another matrix
@@ -90,12 +90,13 @@ class ClassifierLists:
         return VectorLists(ids, scores, norm, *coherences)
 
     def base_norm(self, kind: str, index: int) -> float | None:
-        """Return |base vector|, if this is a difference from a base with such a head."""
+        """Return the norm of the base's vector, if this is a difference from a base with such a head."""
         return float(self.file.block(f"{kind}.base_norm", index)) if self.entry.subtracted else None
 
 
 def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
-    """Return the metadata of a file: its build, its layer, and its part, unless the part is as old as format 3."""
+    """Return the metadata of a file: its build, its layer, and its part, except for parts that are as old as format
+    3."""
     known = {"model": manifest.model, "build": manifest.build, "format": str(FORMAT)}
     if piece.layer is not None:
         known["layer"] = str(piece.layer)
@@ -103,8 +104,8 @@ def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
 
 
 def layout_of(manifest: Manifest, piece: Piece, file: str) -> Layout:
-    """Return the arrays of a piece in a file of this name, which tells the version; those of a classification head
-    depend on its entry in the manifest."""
+    """Return the arrays that a piece has in a file of this name, which tells the version of its part; the arrays of a
+    classification head depend on its entry in the manifest."""
     match piece.part:
         case "vocabulary":
             return vocabulary_layout(manifest.shape)
@@ -120,7 +121,8 @@ def layout_of(manifest: Manifest, piece: Piece, file: str) -> Layout:
 
 
 def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
-    """Open a file; raise ShardDamaged unless it is this piece of this build."""
+    """Open a file; raise ShardDamaged unless it holds this piece (a part of one layer, or of the whole model) of this
+    build."""
     file, expected = TensorFile(path), metadata(manifest, piece)
     entry = manifest.entries().get(piece)
     name = entry.file if entry else path.name  # a file that has just arrived has another name than its entry says
@@ -153,7 +155,7 @@ def open_shard(folder: Path, manifest: Manifest, layer: int) -> Shard:
 
 
 def check_piece(path: Path, manifest: Manifest, piece: Piece) -> int:
-    """Return the length of a file that the index can use; raise ShardDamaged for every error that opening it can
+    """Return the length of a file if the index can use it; raise ShardDamaged for every error that opening it can
     find."""
     file = open_piece(path, manifest, piece)
     if piece.part == "vocabulary":
@@ -162,8 +164,9 @@ def check_piece(path: Path, manifest: Manifest, piece: Piece) -> int:
 
 
 def _check_bounds(file: TensorFile, stored: Stored) -> None:
-    """Raise ShardDamaged unless the inverted lists of each lens and end begin where the lists before end, and end with
-    their arrays. These few numbers are zeros in a file that has its length and its header but not its content."""
+    """Raise ShardDamaged unless, for each lens and end, the inverted lists begin where the lists before them end, and
+    the last ones end with their arrays. These few numbers are zeros in a file that has its length and its header but
+    not its content."""
     for lists, others in (("inverted", "vector"), ("paired", "place"))[: 2 if stored.pairs else 1]:
         n_entries, n_others = (file.tensors[f"{lists}.{name}"].shape[0] for name in ("rank", others))
         length = file.tensors[f"{lists}.offsets"].shape[-1]  # d_vocab + 1

@@ -1,5 +1,5 @@
-"""Record what `lexiscope lab` measured of a model: DATA/MODEL/lab.json, one part for each measurement, null if not
-measured."""
+"""Record what `lexiscope lab` measured of a model in DATA/MODEL/lab.json, which has one part for each measurement, or
+null."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -33,7 +33,7 @@ class _Part(BaseModel):
 
 
 class _ByLayer(_Part):
-    """Lists with a number for each layer."""
+    """Lists that have a number for each layer."""
 
     @property
     def n_layers(self) -> int:
@@ -50,8 +50,8 @@ class _ByLayer(_Part):
 
 
 class Similarities(_ByLayer):
-    """Similarities of the pairs of vectors of each layer; shuffled: the first of one pair with the second of
-    another."""
+    """Similarities of the pairs of vectors of each layer. In a shuffled pair, the first vector of one pair is with the
+    second vector of another."""
 
     matched: ByLayer  # mean Sim_k of the top of the first with the top of the second
     shuffled: ByLayer  # mean of `matched` over all shuffles
@@ -78,7 +78,7 @@ class SimilaritiesOfLens(_Part):
 
 
 class SimilarityPart(SimilaritiesOfLens):
-    """The measurement of appendix B.1, figure 6; the fields of SimilaritiesOfLens are of the lens dot."""
+    """The measurement of the paper's appendix B.1, figure 6; the fields of SimilaritiesOfLens are of the lens dot."""
 
     lenses: dict[Literal["cosine"], SimilaritiesOfLens] = {}
     k: Count  # tokens of a list that are compared
@@ -101,7 +101,8 @@ class TextsUsed(_Part):
 
 
 class KeepK(_Part):
-    """The cosine, over all pairs of a sample x and a sample y, of x · y with keep-k(xE) · keep-k(yE')."""
+    """The cosine of x · y and keep-k(xE) · keep-k(yE') over all pairs of a sample x and a sample y, where keep-k keeps
+    the k largest entries of a vector."""
 
     k: Annotated[tuple[Count, ...], Field(min_length=1, max_length=MOST_KS)]
     transpose: Cosines  # E' is the transpose of E
@@ -125,7 +126,7 @@ class KeepKOfStates(KeepK):
 
 
 class InversePart(_Part):
-    """The measurement of appendix A, figure 5."""
+    """The measurement of the paper's appendix A, figure 5."""
 
     normal: KeepK | None = None  # samples of N(0, 1)
     ff_value: KeepK | None = None
@@ -134,8 +135,8 @@ class InversePart(_Part):
 
 
 class Coverages(_ByLayer):
-    """R_k by layer: the mean over all positions; fields that end in `_sd` have the standard deviation of the means of
-    texts."""
+    """Coverage R_k by layer: the mean over all positions; fields that end in `_sd` have the standard deviation of the
+    means of texts."""
 
     own: ByLayer  # coverage of the state after the layer
     own_random: ByLayer  # coverage of the state after the layer at a position drawn from all
@@ -155,8 +156,8 @@ class CoveragesOfLens(_Part):
 
 
 class CoveragePart(CoveragesOfLens):
-    """The measurement of section 4.2 and appendix B.2, figures 2 and 7; the fields of CoveragesOfLens are of the lens
-    dot."""
+    """The measurement of the paper's section 4.2 and appendix B.2, figures 2 and 7; the fields of CoveragesOfLens are
+    of the lens dot."""
 
     lenses: dict[Literal["cosine"], CoveragesOfLens] = {}
     k: Count
@@ -197,8 +198,8 @@ class LabRecord(_Part):
         return cls(weights_sha256=manifest.weights_sha256, base_sha256=base, n_layers=manifest.shape.n_layers)
 
     def is_of(self, manifest: Manifest) -> bool:
-        """Return True if this was measured of the very weights of an index; otherwise it must not be shown as
-        theirs."""
+        """Return True if this was measured with the same weights from which an index was made; otherwise it must not be
+        shown with that index."""
         return self.model_copy(update=dict.fromkeys(MEASUREMENTS)) == self.of(manifest)
 
     @classmethod

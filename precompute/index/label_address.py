@@ -25,7 +25,7 @@ Parameter = Literal["", "layer", "head", "neuron", "subhead", "direction"]
 @dataclass(frozen=True, slots=True)
 class LabelAddress:
     """The address of a label. `kind` is "" if the label is about the whole model, and numbers that a kind does not have
-    are None. A name that people type (parameter_names.py) may also mean a `layer`, which has no labels."""
+    are None. A name that people type (parameter_names.py) may also be that of a `layer`, which has no labels."""
 
     model: str
     kind: str = ""
@@ -39,8 +39,7 @@ class LabelAddress:
 
     @property
     def parameter(self) -> Parameter:
-        """Return the parameter that has a page of its own: the address names this parameter, or one of its vectors or
-        matrices."""
+        """Return the parameter with a page of its own that the address names, or whose vector or matrix it names."""
         for parameter, kinds in _PARAMETERS.items():
             if self.kind in kinds:
                 return parameter
@@ -54,7 +53,8 @@ class LabelAddress:
         return self
 
     def what_is_wrong(self, shape: Shape) -> str | None:
-        """Say why a model of this shape has no such parameter, and which it has; None if it has it."""
+        """Say why a model of this shape has no such parameter, and which parameters it has; return None if it has this
+        one."""
         if self.kind == "ff_up" and not shape.gated:
             return f"neurons of {self.model} are not gated, so they have no ff_up: write ff, ff_key or ff_value"
         counts = {"layer": shape.n_layers}
@@ -74,7 +74,7 @@ _PARAMETERS: dict[Parameter, tuple[str, ...]] = {
 
 
 def parse_label_address(text: str) -> LabelAddress:
-    """Parse the address of a label; a ValueError says what would work."""
+    """Parse the address of a label; raise ValueError with a text that says what would work."""
     model, *rest = text.split("/")
     if not MODEL_NAME.fullmatch(model) or len(model) > LONGEST_MODEL or model in NO_MODELS:
         raise ValueError("it begins with a model's name, as on the home page, such as gpt2-medium/vo/16/6")

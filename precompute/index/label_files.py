@@ -1,5 +1,5 @@
-"""Read what people said of parameters: files of labels, DATA/labels/*.json, each a JSON list of objects. They may come
-from anybody: every error is named, by file, entry and field, and the rest is used."""
+"""Read files of labels, which are what people said of parameters: DATA/labels/*.json, each a JSON list of objects. They
+may come from anybody: every error is named, by file, entry and field, and all other entries are used."""
 
 import os
 import unicodedata
@@ -70,7 +70,7 @@ Pair: TypeAlias = Annotated[list[Token], Field(min_length=2, max_length=2)]  # t
 
 
 class Label(BaseModel):
-    """One entry of a file. A leading space of a token is written as a space."""
+    """One label of a file. A leading space of a token is written as a space."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -103,7 +103,7 @@ class Label(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FiledLabel:
-    """A label, and its file and number there."""
+    """A label with the name of its file and its number in that file."""
 
     label: Label
     file: str  # the name of the file, for people
@@ -117,8 +117,8 @@ class LabelFile:
 
 
 def label_paths(folder: Path) -> list[Path]:
-    """Return the files of a folder by name, without opening them; none if there is no folder. Raise OSError if it is no
-    folder."""
+    """Return the paths of all label files of a folder, sorted by name, without opening them; none if there is no
+    folder. Raise OSError if it is no folder."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith(".json") and not entry.name.startswith(".")]
@@ -130,7 +130,7 @@ def label_paths(folder: Path) -> list[Path]:
 
 
 def read_label_file(path: Path, name: str, inside: Path | None = None) -> LabelFile:
-    """Read a file. `name` is its name for people; `inside` is the folder that a link may not lead out of."""
+    """Read a file of labels. `name` is its name for people; `inside` is the folder that a link may not lead out of."""
     try:
         found = path.resolve(strict=True)
         if inside is not None and not found.is_relative_to(inside.resolve()):
@@ -145,7 +145,7 @@ def read_label_file(path: Path, name: str, inside: Path | None = None) -> LabelF
 
 def parse_labels(content: bytes, name: str) -> LabelFile:
     """Return the labels in the content of a file; entries that are no labels are left out, and their errors are
-    named."""
+    returned, too."""
     try:
         if len(content) > MOST_BYTES:
             raise ValueError(f"it is longer than {MOST_BYTES} bytes: split it into several files")
@@ -174,14 +174,14 @@ def parse_labels(content: bytes, name: str) -> LabelFile:
 
 
 def first_faults(name: str, faults: Sequence[str], unnamed: int = 0) -> list[str]:
-    """Return the first errors of a file, and how many more there are, including `unnamed` ones, which were only
-    counted."""
+    """Return the first errors of a file, and a line with how many more there are, including the `unnamed` ones, which
+    were only counted."""
     more = len(faults) - MOST_FAULTS + unnamed
     return [*faults[:MOST_FAULTS], *([f"{name}: {more} more faults like these"] if more > 0 else ())]
 
 
 def plain_path(path: Path | str) -> str:
-    """Return the name of a file as text, whatever bytes it consists of."""
+    """Return the name of a file as text that can be printed, whatever bytes it consists of."""
     return plain(str(path).encode("utf-8", "backslashreplace").decode())
 
 

@@ -87,7 +87,7 @@ Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an index: a file for the whole model, or one for each layer."""
+    """A part of an index: one kind of content, stored in a file for the whole model or in one for each layer."""
 
     name: PartName
     title: str  # the name of its files in messages
@@ -100,15 +100,15 @@ class Part:
         return "{layer}" in self.stem
 
     def file(self, layer: int | None, generation: int, version: int | None = None) -> str:
-        """Return the name of a file of a version, or of the newest. A rebuild lies beside the index that it will
-        replace, so its files have other names."""
+        """Return the name of a file of this version, or of the newest. A rebuild is written beside the index that it
+        will replace, so its files have other names."""
         number = version or self.version
         of_version = "" if number is None else f".v{number}"
         again = "" if generation == 1 else f".g{generation}"
         return f"{self.stem.format(layer=layer)}{of_version}{again}{SUFFIX}"
 
     def version_in(self, file: str) -> int | None:
-        """Return the version in the name of one of the part's files."""
+        """Return the version of the part's arrays, which the name of one of its files contains."""
         match = re.search(rf"\.v([1-9][0-9]{{0,5}})(\.g[0-9]+)?{re.escape(SUFFIX)}$", file)
         return int(match[1]) if match else None
 
@@ -132,7 +132,7 @@ OWN_FILE = re.compile(
 
 
 class Piece(NamedTuple):
-    """One file of an index: a part of one layer, or of the whole model. Builds make, verify and send pieces."""
+    """One file of an index: a part of one layer, or of the whole model. Builds make, verify and send single pieces."""
 
     part: str
     layer: int | None = None
@@ -149,8 +149,8 @@ class Piece(NamedTuple):
         return PARTS[self.part].version_in(file)
 
     def is_known(self, file: str) -> bool:
-        """Return True if this program can read the piece from a file of this name: one of its part's version or of an
-        older one, which has fewer arrays."""
+        """Return True if this program can read the piece from a file of this name: one of the present version of its
+        part, or of an older version, which has fewer arrays."""
         part = PARTS.get(self.part)
         if part is None or part.of_layers != (self.layer is not None):
             return False
@@ -174,8 +174,8 @@ def rank_dtype(k: int) -> str:
 
 @cache
 def shard_layout(stored: Stored) -> Layout:
-    """Return the arrays of a shard: similarities if both kinds are stored, arrays of pairs if there are pairs. The
-    lists of a difference, and those of directions, need not all be inverted."""
+    """Return the arrays of a shard, the file of a layer's lists: with similarities if both kinds are stored, with
+    arrays of pairs if there are pairs. Lists of a difference, and those of directions, need not all be inverted."""
     may_lack_some = stored.difference or stored.directions
     return _shard_layout(stored, listed=-1 if may_lack_some else _most_listed(stored), paired=-1)
 
@@ -204,7 +204,8 @@ def _shard_layout(stored: Stored, listed: int, paired: int) -> Layout:
 
 
 def shard_size(stored: Stored) -> tuple[int, int]:
-    """Return the most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
+    """Return the most bytes that the arrays of a shard (the file of a layer's lists) can have, and the most entries of
+    its inverted lists, which lead from tokens to vectors."""
     lists = len(stored.lenses) * len(ENDS)
     paired = stored.shape.n_heads * len(stored.matrices) * len(PRESETS) * lists * stored.pairs * 2
     listed = _most_listed(stored)
@@ -212,7 +213,8 @@ def shard_size(stored: Stored) -> tuple[int, int]:
 
 
 def _most_listed(stored: Stored) -> int:
-    """Return how many entries the inverted lists of a layer have at most: those of every list of every vector."""
+    """Return how many entries the inverted lists of a layer can have at most: all entries of every list of every
+    vector."""
     return stored.n_vectors * len(stored.lenses) * len(ENDS) * stored.k
 
 
@@ -238,7 +240,7 @@ def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: boo
 
 
 def stats_layout(stored: Stored, version: int | None = None) -> Layout:
-    """Return the arrays of a version of the part, or of the newest."""
+    """Return the arrays of the part `stats` in this version, or in the newest one."""
     layout: Layout = {}
     for kind in stored.kinds:
         sizes = {"n": stored.shape.count(kind), "L": len(stored.lenses), "E": len(ENDS), "4": len(MOMENTS)}
@@ -248,12 +250,13 @@ def stats_layout(stored: Stored, version: int | None = None) -> Layout:
 
 
 def layout_bytes(layout: Layout) -> int:
-    """Return the bytes of all arrays; an array of open length counts as empty."""
+    """Return the bytes of all arrays; an array whose length is not fixed counts as empty."""
     return sum(np.dtype(dtype).itemsize * max(0, math.prod(sizes)) for dtype, sizes in layout.values())
 
 
 def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], layout: Layout) -> Iterable[str]:
-    """Yield every way in which arrays differ from a layout; arrays that the layout does not name are left alone."""
+    """Yield a text for every way in which arrays differ from a layout; arrays that the layout does not name are
+    ignored."""
     for name in sorted(layout.keys() - arrays.keys()):
         yield f"it lacks the array {name}"
     for name in layout.keys() & arrays.keys():
@@ -266,7 +269,8 @@ def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], 
 def resolve(
     table: Mapping[str, tuple[str, str]], sizes: Mapping[str, int], types: Mapping[str, str] = {}, **names: str
 ) -> Layout:
-    """Return the arrays of a table with their sizes by their letters; `names` complete the names of the arrays."""
+    """Return the arrays of a table with numbers in place of the letters for their sizes; `names` complete the names of
+    arrays."""
     return {
         name.format(**names): (types.get(dtype, dtype), tuple(sizes[size] for size in dimensions.split(", ")))
         for name, (dtype, dimensions) in table.items()

@@ -66,7 +66,7 @@ class StrictRecord(BaseModel):
 
 
 class FileEntry(StrictRecord):
-    """A file; fields that a newer program wrote are kept as they are."""
+    """The manifest's entry for a file; fields that a newer program wrote are kept as they are."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -75,7 +75,7 @@ class FileEntry(StrictRecord):
     sha256: Sha256
 
     def check_sum(self, folder: Path) -> None:
-        """Raise ShardDamaged if the file is not to the byte the one that was written."""
+        """Raise ShardDamaged unless the file has the size and the checksum of the entry."""
         path = folder / self.file
         try:
             sha256 = sha256_of(path)
@@ -96,10 +96,10 @@ class Minus(StrictRecord):
 
 
 class ClassifierEntry(FileEntry):
-    """The file of a classification head, and what its vectors are."""
+    """The manifest's entry for the file of a classification head, and how many vectors the head has."""
 
     labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
-    dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the step before the labels; 0: there is none
+    dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the layer before the labels; 0: no such layer
     # Whether a base with such a head was subtracted; False in a difference: the tuned model's head is shown.
     subtracted: bool = False
 
@@ -111,13 +111,14 @@ class ClassifierEntry(FileEntry):
 
 
 class SavedRecord(StrictRecord):
-    """What some files were made from, and which of them are finished. Its file is replaced whole, never edited."""
+    """A record of what some files were made from, and which of them are finished. Its file is replaced whole, never
+    edited."""
 
     file_name: ClassVar[str]
 
     @property
     def build(self) -> str:
-        """Return the fingerprint of all that decides the contents of the files; each file carries it."""
+        """Return the fingerprint of everything that decides the contents of the files; each file carries it."""
         raise NotImplementedError
 
     def to_json(self) -> bytes:
@@ -131,7 +132,7 @@ class SavedRecord(StrictRecord):
 
     @classmethod
     def parse(cls, content: bytes) -> Self:
-        """Parse a record; a ValueError says what is wrong with it."""
+        """Parse a record; raise ValueError with a text that says what is wrong with it."""
         stated = strict_json(content)
         if not isinstance(stated, dict):
             raise ValueError("it is not an object")
@@ -149,7 +150,7 @@ class SavedRecord(StrictRecord):
 
 
 class Manifest(SavedRecord):
-    """What the index was made from, and its files. Fields and parts that a newer program wrote are kept as they are."""
+    """What an index was made from, and its files. Fields and parts that a newer program wrote are kept as they are."""
 
     file_name = MANIFEST
     model_config = ConfigDict(extra="allow")
@@ -273,14 +274,14 @@ class Manifest(SavedRecord):
         return type(self)(**values | changes)
 
     def with_entries(self, entries: Mapping[Piece, FileEntry]) -> Self:
-        """Return a manifest that lists these files beside those it lists already."""
+        """Return a manifest that lists these files in addition to its own."""
         return self._listing(self.entries() | dict(entries))
 
     def with_entry(self, piece: Piece, entry: FileEntry) -> Self:
         return self.with_entries({piece: entry})
 
     def only(self, pieces: Collection[Piece]) -> Self:
-        """Return a manifest that lists only these of its files."""
+        """Return a manifest that lists only these pieces (files) of those it lists now."""
         return self._listing({piece: entry for piece, entry in self.entries().items() if piece in pieces})
 
     def _listing(self, entries: Mapping[Piece, FileEntry]) -> Self:
@@ -302,7 +303,8 @@ class Manifest(SavedRecord):
             )
 
     def to_json(self) -> bytes:
-        """Return the manifest as it is on disk. It holds no times and places: two equal builds have equal manifests."""
+        """Return the manifest as JSON for its file. It holds no times and no folders of this machine: two equal builds
+        have equal manifests."""
         left_out = {name for name in OPTIONAL if getattr(self, name) in (None, {})}
         content = self.model_dump(exclude=left_out) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
@@ -336,7 +338,7 @@ class Manifest(SavedRecord):
 
 
 def has_manifest(folder: Path) -> bool:
-    """Return True if the folder has a manifest, also when we may not read it."""
+    """Return True if the folder has a manifest, also if we may not read it."""
     try:
         os.stat(folder / MANIFEST)
     except OSError as error:
@@ -345,7 +347,7 @@ def has_manifest(folder: Path) -> bool:
 
 
 def check_format(path: Path, content: bytes) -> None:
-    """Raise NewerFormat or OldFormat for a manifest of another format, whatever else it holds."""
+    """Raise NewerFormat or OldFormat if the manifest is of another format, whatever else it holds."""
     fields = strict_json(content)
     if not isinstance(fields, dict):
         return
@@ -379,11 +381,11 @@ def read_old_fields(folder: Path) -> Mapping[str, Any]:
 
 
 def _shape_defaults() -> dict[str, Any]:
-    """Return, as JSON, the fields of a shape that a manifest may lack because it is older than these fields."""
+    """Return, as JSON, the default values of those fields of a shape that older manifests do not have."""
     defaults = {field.name: field.default for field in dataclass_fields(Shape) if field.default is not MISSING}
     return dict(strict_json(canonical_json(defaults)))
 
 
 def _in_order(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the known names that are given, in the order of the known ones."""
+    """Return those of the known names that are in `names`, in the order of `known`."""
     return tuple(name for name in known if name in names)

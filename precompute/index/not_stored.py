@@ -1,4 +1,5 @@
-"""Check that an index stores what is asked of it; if not, NotStored says what was left out and how to store it."""
+"""Check that an index stores what is asked of it; otherwise raise NotStored, which says what was left out and how to
+store it."""
 
 from lexiscope.precompute.errors import NotFound, NotStored
 from lexiscope.precompute.index.index import Index
@@ -15,8 +16,8 @@ def check_lens(index: Index, lens: str) -> None:
 
 
 def check_kinds(index: Index, *kinds: str) -> None:
-    """Raise NotStored unless at least one of these kinds of vectors, or matrices, is stored; all must be the
-    model's."""
+    """Raise NotStored unless the index stores at least one of these kinds of vectors or matrices, all of which the
+    model has."""
     known = (*index.shape.kinds, *MATRICES)
     for kind in kinds:
         if kind not in known:
@@ -30,7 +31,7 @@ def is_stored(index: Index, kind: str) -> bool:
 
 
 def kinds_not_stored(index: Index) -> tuple[str, ...]:
-    """Return the kinds of vectors and matrices that the model has and the index has not."""
+    """Return the kinds of vectors and matrices that the model has and the index does not."""
     return tuple(kind for kind in (*index.shape.kinds, *MATRICES) if not is_stored(index, kind))
 
 

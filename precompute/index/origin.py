@@ -1,5 +1,5 @@
-"""Tell which model a person means, and say where weights come from: a package, a revision on the Hub, a folder
-or a file. Words for people are never part of a build's fingerprint, so that better words make no index unusable."""
+"""Find out which model a person means, and say where weights come from: a package, a revision on the Hub, a folder or a
+file. Texts for people are never part of a build's fingerprint, so that better texts make no index unusable."""
 
 import re
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
 def model_name(asked: str) -> str:
-    """Return the name of the index that a person means by `demo` or `minilm`, a Hub id (owner/name) or a name."""
+    """Return the name of the index that a person means by `demo` or `minilm`, by a Hub id (owner/name), or by a
+    name."""
     return PUBLISHED[asked].index if asked in PUBLISHED else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)
 
 
@@ -59,5 +60,5 @@ def public_source(source: str, revision: str) -> str:
 
 
 def _leads_away(source: str) -> bool:
-    """Return True if this is a path that tells of folders of the machine."""
+    """Return True if this is a path that would tell people about folders of the machine."""
     return PurePath(source).is_absolute() or source.startswith((".", "~"))

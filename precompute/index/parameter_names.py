@@ -25,13 +25,13 @@ _NAMES = tuple(
 
 
 def named_parameters(model: str, shape: Shape, text: str) -> list[LabelAddress]:
-    """Return the layers or parameters of a model that a text may name, likeliest first; two numbers are a head, but may
-    be a neuron."""
+    """Return the layers or parameters of a model that a text may name, likeliest first: two numbers mean a head, but
+    may also mean a neuron."""
     return [place for place in _read(model, text) if not place.what_is_wrong(shape)]
 
 
 def out_of_range(model: str, shape: Shape, text: str) -> str | None:
-    """Say which parameters there are, for a text that names one which is not there."""
+    """Say which parameters exist, if a text names one that the model does not have."""
     if not _read(model, text) or named_parameters(model, shape, text):
         return None
     counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads}

@@ -1,5 +1,5 @@
-"""Record runs of stitching: DATA/vs/A/B/stitching.json, a list with one run for each file of texts and number of
-layers."""
+"""Record the runs of `lexiscope stitch` in DATA/vs/A/B/stitching.json: a list with one run for each file of texts and
+number of layers."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -42,14 +42,15 @@ ByLayer = Annotated[
 
 
 class WithoutKernel(_Record):
-    """The control: B is given states of A as they are, if both have the same d_model."""
+    """The control without a kernel: B is given states of A as they are, if both have the same d_model."""
 
     by_layer: ByLayer
     embedding: Measured
 
 
 class StitchingRun(_Record):
-    """One run: states of A after each of its layers, through the kernel and the last layers of B with B's head."""
+    """One run of stitching: states of A after each of its layers go through the kernel, the last layers of B and B's
+    head."""
 
     texts: Name  # the name of the file of texts
     sha256: Name  # the hash of that file

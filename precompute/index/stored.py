@@ -1,5 +1,5 @@
-"""Say what an index stores of a model: which kinds of vectors, under which lenses, and how long its lists are. A build
-can leave out kinds, a lens, or all pairs of heads; a model's Shape says what the model has."""
+"""Describe what an index stores of a model: which kinds of vectors, under which lenses, and how long its lists are. A
+build can leave out kinds, a lens, or all pairs of heads; a model's Shape says what the model has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,33 +29,34 @@ class Stored:
 
     @cached_property
     def weight_kinds(self) -> tuple[str, ...]:
-        """Return the kinds that are rows or columns of weights: all except directions."""
+        """Return the stored kinds whose vectors are rows or columns of weights: all except directions."""
         return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
 
     @cached_property
     def counted_kinds(self) -> tuple[str, ...]:
-        """Return the kinds whose lists tell which tokens are hubs and which lens reads best: directions only if nothing
-        else is stored, so that no number of another list depends on them."""
+        """Return the kinds whose lists decide which tokens are hubs and which lens reads best. Directions count only if
+        nothing else is stored, so that no number of another list depends on them."""
         return self.weight_kinds or self.kinds
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Return the matrices of which directions, and their singular values, are stored: `vo`, `qk`."""
+        """Return the matrices (`vo`, `qk`) of which directions and their singular values are stored."""
         return tuple(matrix for matrix, kinds in DIRECTIONS.items() if not {*kinds}.isdisjoint(self.kinds))
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """Return those of COMPARED whose two kinds are both stored: `ff`, `vo`, `qk`."""
+        """Return which pairs of kinds are compared, because both kinds are stored: of `ff` (key, value), `vo` (v, o),
+        `qk` (q, k)."""
         return tuple(name for name, kinds in COMPARED.items() if {*kinds} <= {*self.kinds})
 
     @property
     def similarity(self) -> bool:
-        """Return True if a neuron's key is compared with its value."""
+        """Return True if the keys of neurons are compared with their values."""
         return "ff" in self.compared
 
     @property
     def neurons(self) -> bool:
-        """Return True if neurons have a page."""
+        """Return True if the index has what a page about a neuron shows."""
         return any(kind.startswith("ff_") for kind in self.kinds)
 
     @property
@@ -64,18 +65,18 @@ class Stored:
 
     @property
     def heads(self) -> bool:
-        """Return True if heads have a page."""
+        """Return True if the index has what a page about a head shows."""
         return self.subheads or self.pairs > 0 or bool(self.directions)
 
     @property
     def lens(self) -> str:
-        """Return the lens of a page that is asked for without one."""
+        """Return the lens that is shown when a page is asked for without one."""
         return self.lenses[0]
 
     @property
     def options(self) -> str:
-        """Return the options of `lexiscope precompute` that left something out; "" if everything is stored, or
-        everything except directions."""
+        """Return the options of `lexiscope precompute` with which something was left out; "" if everything is stored,
+        or everything except directions."""
         usual = (self.shape.kinds, self.shape.weight_kinds)
         options = [
             "" if self.kinds in usual else f"--kinds {','.join(self.kinds)}",
@@ -86,7 +87,8 @@ class Stored:
 
 
 def position(what: str, asked: str, known: Sequence[str]) -> int:
-    """Return where a name stands among the known ones, which is how shards number lenses, ends, presets and kinds."""
+    """Return the position of a name among the known ones. Files use this position to number lenses, ends, presets and
+    kinds."""
     if asked not in known:
         raise NotFound(f"{what} {asked!r}: there are {', '.join(known)}")
     return known.index(asked)

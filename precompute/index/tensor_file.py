@@ -44,7 +44,7 @@ _LARGEST = 1 << 48  # entries
 
 
 def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> tuple[str, int]:
-    """Write a file whose bytes depend on nothing but the arguments, and return its SHA-256 and its length."""
+    """Write a file whose bytes depend on the arguments alone, and return its SHA-256 and its length."""
     for name, array in arrays.items():
         if array.dtype.name not in DTYPES:
             raise TypeError(f"{name} is of type {array.dtype}: a file of an index has {', '.join(DTYPES)}")
@@ -56,7 +56,7 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where an array lies in its file."""
+    """The place of an array in its file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -85,7 +85,7 @@ class TensorFile:
             os.close(self._descriptor)
 
     def is_changed(self) -> bool:
-        """Return True if the file was written to, replaced or removed since it was opened; costs one stat."""
+        """Return True if the file was written to, replaced or removed since it was opened; this takes one stat."""
         return stamp_of(self._descriptor) != self.stamp
 
     def read(self, name: str, first: int, last: int) -> bytes:
@@ -95,7 +95,7 @@ class TensorFile:
         return self._pread((last - first) * size, tensor.offset + first * size)
 
     def run(self, name: str, first: int, last: int) -> Array:
-        """Read rows of an array along its first axis, from `first` to before `last`."""
+        """Read rows `first` to before `last` of an array along its first axis."""
         tensor = self.tensors[name]
         row = math.prod(tensor.shape[1:])
         data = self.read(name, first * row, last * row)
@@ -107,7 +107,7 @@ class TensorFile:
         return np.frombuffer(self.read(name, 0, tensor.size), tensor.dtype).reshape(tensor.shape)
 
     def block(self, name: str, *at: int) -> Array:
-        """Read what an array holds at these positions of its first axes."""
+        """Read the part of an array at this position of its first axes."""
         tensor = self.tensors[name]
         first = 0
         for number, length in zip(at, tensor.shape, strict=False):
@@ -190,7 +190,7 @@ class TensorFile:
 
 
 def _metadata(content: Any) -> dict[str, str]:
-    """Take the metadata out of the content of a header; raise ValueError if it has none."""
+    """Take the metadata out of the parsed content of a header; raise ValueError if it has none."""
     metadata = content.pop("__metadata__", None) if isinstance(content, dict) else None
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise ValueError("it is not a description of arrays")
@@ -226,8 +226,8 @@ def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
 
 
 def _in_order(described: Described) -> list[str]:
-    """Return the names in the order of safetensors itself: by type, wide types first, so that all arrays are aligned;
-    then by name."""
+    """Return the names of arrays in the order of the safetensors library: by type, wide types first, so that all arrays
+    are aligned; then by name."""
     return sorted(described, key=lambda name: (_ORDER[described[name][0]], name))
 
 

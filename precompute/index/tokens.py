@@ -1,5 +1,5 @@
-"""Hold a vocabulary as bytes: what each token writes, which tokens are the same word, which are whole words. Encoding
-text is for the tokenizer itself; this only reads its file."""
+"""Hold a vocabulary as bytes: what each token writes, which tokens are the same word, which are whole words. This
+module only reads the tokenizer's file; text is encoded by the tokenizer itself."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ _BARE_WORD = re.compile(rb"[A-Za-z]{3,}")
 
 
 class TokenTable:
-    """The bytes of every token, from two arrays: a token's bytes lie between its offset and the next one's."""
+    """The bytes of every token, in two arrays: a token's bytes are between its offset and the next one's."""
 
     def __init__(self, offsets: NDArray[np.uint32], data: NDArray[np.uint8]) -> None:
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(data) or np.any(offsets[:-1] > offsets[1:]):
@@ -49,13 +49,13 @@ class TokenTable:
 
     @cached_property
     def texts(self) -> list[str]:
-        """Return text(token) for all tokens, as a list, because looking up hundreds of tokens mostly waits for
+        """Return the texts of all tokens, as a list, because looking up hundreds of tokens one by one mostly waits for
         memory."""
         return [raw.decode("utf-8", "backslashreplace") for raw in self]
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Return the token of each text; if several have the same text, the first."""
+        """Return the id of the token with each text; if several tokens have the same text, the first."""
         return {text: token for token, text in reversed([*enumerate(self.texts)])}
 
     @cached_property
@@ -68,12 +68,13 @@ class TokenTable:
         return next((mask for mask in MASKS if mask in self.texts), None)
 
     def surface(self, text: str) -> str:
-        """Return the surface of a text, a token's or a visitor's; bytes that are no UTF-8 stay apart."""
+        """Return the surface of a text, which may be a token's or a visitor's: the text without case and surrounding
+        space. Bytes that are not UTF-8 stay different from each other."""
         return text_surface(text, self.is_wordpiece)
 
     def continues_word(self, token: int) -> bool:
-        """Return True if a token is marked as continuing a word: ##ing. In other vocabularies a missing space may say
-        so."""
+        """Return True if a token is marked as continuing a word, as in ##ing; for other vocabularies, where only a
+        missing space may mean that, return False."""
         return self.is_wordpiece and self.texts[token].startswith(CONTINUES)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -82,24 +83,26 @@ class TokenTable:
 
 
 def pack(raws: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    """Return the offsets (d_vocab + 1) and the data of a TokenTable."""
+    """Pack the bytes of all tokens into the two arrays of a TokenTable: offsets (d_vocab + 1) and data."""
     offsets = np.zeros(len(raws) + 1, np.uint32)
     np.cumsum([len(raw) for raw in raws], out=offsets[1:])
     return offsets, np.frombuffer(b"".join(raws), np.uint8)
 
 
 def is_wordpiece(raws: Iterable[bytes]) -> bool:
-    """Return True if words stand without a space and pieces that continue them begin with ##, as in BERT's vocabulary.
+    """Return True if words have no space before them and pieces that continue them begin with ##, as in BERT's
+    vocabulary.
 
-    All vocabularies of the other kinds have words with a space before them, also if they have a token ##."""
+    All vocabularies of the other kinds have words with a space before them, even if they have a token ##.
+    """
     beginnings = {raw[:3] for raw in raws}
     spaced = any(start[:1] == b" " and start[1:2].isalpha() for start in beginnings)
     return not spaced and any(len(start) == 3 and start.startswith(CONTINUES.encode()) for start in beginnings)
 
 
 def surface(raw: bytes, wordpiece: bool = False) -> str:
-    """Return a token without the differences that do not count: case, surrounding space, and the ## of a WordPiece
-    vocabulary."""
+    """Return a token's text without the differences that do not count: case, surrounding space, and the ## of a
+    WordPiece vocabulary."""
     return text_surface(raw.decode("utf-8", "replace"), wordpiece)
 
 
@@ -109,15 +112,16 @@ def text_surface(text: str, wordpiece: bool) -> str:
 
 
 def distinct_classes(raws: Sequence[bytes]) -> NDArray[np.int32]:
-    """Number tokens so that those with the same surface have the same number: (d_vocab,)."""
+    """Number tokens so that those with the same surface (text without case and surrounding space) have the same number:
+    (d_vocab,)."""
     wordpiece = is_wordpiece(raws)
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(surface(raw, wordpiece), len(numbers)) for raw in raws], np.int32)
 
 
 def whole_words(raws: Sequence[bytes]) -> NDArray[np.bool_]:
-    """Return which tokens are a space, then three or more ASCII letters and nothing else, (d_vocab,); in a WordPiece
-    vocabulary there is no space."""
+    """Return flags (d_vocab,) of the tokens that are whole words: a space (none in a WordPiece vocabulary), then three
+    or more ASCII letters and nothing else."""
     word = _BARE_WORD if is_wordpiece(raws) else _SPACED_WORD
     return np.array([word.fullmatch(raw) is not None for raw in raws], np.bool_)
 
@@ -146,7 +150,8 @@ def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
 
 
 def _pieces(document: Any) -> dict[int, str]:
-    """Return the pieces by id, from a vocabulary that is an object (BPE) or a list of [piece, score] (Unigram)."""
+    """Return the pieces of a tokenizer's vocabulary by id; the vocabulary is an object (BPE) or a list of [piece,
+    score] (Unigram)."""
     match document:
         case {"model": {"vocab": dict(vocabulary)}}:
             pairs = list(vocabulary.items())
@@ -176,9 +181,11 @@ def _numbered(pairs: Iterable[tuple[Any, Any]]) -> dict[int, str]:
 
 
 def _decoders(document: Any) -> tuple[Callable[[str], bytes], Callable[[str], bytes]]:
-    """Return functions that decode the pieces of this vocabulary, and tokens that were added to it, into bytes.
+    """Return two functions that turn pieces into bytes: one for pieces of this vocabulary, one for tokens that were
+    added to it.
 
-    The tokenizer's decoder tells how bytes are written, or else what it does before encoding."""
+    How bytes are written is found in the tokenizer's decoder or, without one, in what it does before encoding.
+    """
     fallback = bool(document["model"].get("byte_fallback"))
     kind = document["model"].get("type")
     if kind == "WordPiece" or "WordPiece" in _mentions(document.get("decoder"))[0]:
@@ -196,7 +203,7 @@ def _decoders(document: Any) -> tuple[Callable[[str], bytes], Callable[[str], by
 
 
 def _mentions(part: Any) -> tuple[set[str], set[str]]:
-    """Return the `type`s named anywhere in a part of a tokenizer, and all other texts in it."""
+    """Return the values of `type` anywhere in a part of a tokenizer's file, and all other texts in it."""
     types: set[str] = set()
     texts: set[str] = set()
     todo = [("", part)]
@@ -212,7 +219,8 @@ def _mentions(part: Any) -> tuple[set[str], set[str]]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """Return GPT-2's letters for bytes: printable Latin-1 stands for itself, the others in turn from U+0100 on."""
+    """Return the byte for each letter with which GPT-2 writes bytes: printable Latin-1 stands for itself, the letters
+    from U+0100 on stand for the other bytes in turn."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(0x100 + n): byte for n, byte in enumerate(others)}
@@ -230,7 +238,8 @@ def _decode_byte_level(piece: str) -> bytes:
 
 
 def _decode_wordpiece(prefix: str, piece: str) -> bytes:
-    """Return the bytes of a piece with ## if it continues a word, whatever prefix this vocabulary uses for that."""
+    """Return the bytes of a WordPiece piece: ## comes first if the piece continues a word, whatever prefix this
+    vocabulary uses for that."""
     is_continuing = prefix and piece.startswith(prefix)
     return (CONTINUES + piece.removeprefix(prefix) if is_continuing else piece).encode()
 

@@ -1,1 +1,1 @@
-"""The paper's measurements of one model; job.py makes them, and index/lab_record.py reads what it writes."""
+"""Measure one model as the paper does: job.py makes the measurements, and index/lab_record.py reads their results."""

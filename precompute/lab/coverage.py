@@ -1,13 +1,16 @@
-"""Do active parameters tell a hidden state? The paper's R_k (section 4.2, appendix B.2) over many texts, by layer.
+"""Measure how much of a hidden state its active parameters name: the paper's R_k (section 4.2, appendix B.2) over many
+texts, by layer.
 
-At every position of every text (`runs.py`), after every layer, and for each of ff_key, ff_value, w_v and w_o: the
-share of the first k tokens of a state that are among the first k of at least one of the layer's m most active vectors.
-Which these are, at which end their lists are read, and what a state is, live/panels/coverage.py says: the panel of a
-prompt shows the same for one position. Lists of vectors are those of the index, under each of its lenses.
+R_k is computed at every position of every text (`runs.py`), after every layer, and for each of ff_key, ff_value, w_v
+and w_o: it is the share of the first k tokens of a state that are among the first k of at least one of the layer's m
+most active vectors. live/panels/coverage.py defines which vectors are active, which end of their lists counts, and what
+a state is: the panel of a prompt shows the same for one position. Lists of vectors are those of the index, under each
+of its lenses.
 
-Four states are compared: that after the layer and that after the last one, at the position itself (`own`, `last`) and,
-as the baseline, at another (`own_random`, `last_random`). Of all N positions, 300 are drawn, those with the numbers
-RandomState(seed).randint(N, size=300); position number n goes with the one that was drawn as number n mod 300.
+Four states are compared with the active vectors: the state after the layer and the state after the last layer, each at
+the position itself (`own`, `last`) and, as a baseline, at another position (`own_random`, `last_random`). For the
+baseline, 300 of all N positions are drawn, those with the numbers RandomState(seed).randint(N, size=300); position
+number n is compared with the one that was drawn as number n mod 300.
 """
 
 import hashlib
@@ -32,7 +35,7 @@ from lexiscope.precompute.live.vocabulary import BLOCK, top_tokens
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import ENDS
 
-DRAWN = 300  # positions that random states are drawn from
+DRAWN = 300  # random states are those at so many positions
 STATES = ("own", "own_random", "last", "last_random")
 PARTIAL_COVERAGE = "lab-coverage.partial"
 MOST_BYTES = 1 << 26  # of that file
@@ -42,7 +45,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to measure. Together with the weights and the texts it decides every number."""
+    """The options of a measurement. Together with the weights and the texts they decide every number."""
 
     k: int
     m: int
@@ -64,7 +67,7 @@ class Wanted:
 
 
 class _Kept(BaseModel):
-    """The content of the file PARTIAL_COVERAGE."""
+    """The content of the file PARTIAL_COVERAGE, which keeps the sums of an unfinished measurement."""
 
     made_from: str
     texts: int
@@ -75,19 +78,18 @@ class _Kept(BaseModel):
 
 class CoverageSums:
     """Add up the coverage of one text after the other and keep the sums on disk, so that a measurement that was killed
-    can be continued: a few numbers for each lens, kind, layer and state, (L, kinds, n_layers, STATES), however many
-    texts there are; L is the number of lenses."""
+    can be continued. The sums are (lenses, kinds, n_layers, STATES), however many texts there are."""
 
     def __init__(self, made_from: object, shape: tuple[int, int, int]) -> None:
-        """Start with empty sums. `made_from` is all that decides the numbers: sums made from something else are never
-        continued."""
+        """Start with empty sums. `made_from` is everything that decides the numbers: sums made from something else are
+        never continued."""
         self.made_from = hashlib.sha256(canonical_json(made_from)).hexdigest()
         self.shape = (*shape, len(STATES))
         self.texts = self.positions = 0
         self._sums = np.zeros((3, *self.shape))  # of all positions; of the means of texts, and of their squares
 
     def add(self, shares: Float64) -> None:
-        """Add the shares (..., T) of all positions of one text."""
+        """Add the coverage (lenses, kinds, n_layers, STATES, T) at all T positions of one text."""
         mean = shares.mean(axis=-1)
         self.texts += 1
         self.positions += shares.shape[-1]
@@ -98,7 +100,8 @@ class CoverageSums:
         return np.asarray(np.clip(self._sums[0] / self.positions, 0, 1))
 
     def spreads(self) -> Float64:
-        """Return the standard deviation of the means of texts (n - 1 in the divisor); NaN for one text."""
+        """Return the standard deviation of the means of single texts (n - 1 in the divisor); NaN if there is only one
+        text."""
         if self.texts < 2:
             return np.full(self.shape, np.nan)
         of_texts, squares = self._sums[1], self._sums[2]
@@ -113,7 +116,8 @@ class CoverageSums:
         write_beside(folder / PARTIAL_COVERAGE, [kept.model_dump_json().encode()])
 
     def go_on(self, folder: Path) -> None:
-        """Continue with what a killed measurement of the same kind has kept; ignore a file that is anything else."""
+        """Continue with the sums that a killed measurement of the same kind has kept; ignore a file that is anything
+        else."""
         try:
             with open_regular(folder / PARTIAL_COVERAGE) as file:
                 kept = _Kept.model_validate_json(file.read(MOST_BYTES))
@@ -126,7 +130,7 @@ class CoverageSums:
 
 
 def forget(folder: Path) -> None:
-    """Remove the file of a measurement under way: a finished one is in lab.json."""
+    """Remove the file of an unfinished measurement, because the finished one is in lab.json."""
     (folder / PARTIAL_COVERAGE).unlink(missing_ok=True)
 
 
@@ -137,7 +141,7 @@ class CoverageMeasurement:
         self._drawn: Ids | None = None
 
     def draw(self, text_done: Callable[[], None] = lambda: None) -> None:
-        """Return the first tokens of the states that are compared with those of all positions."""
+        """Draw random positions, and keep the first tokens of their states, which all positions are compared with."""
         positions = drawn(self.runs.positions, DRAWN, self.wanted.seed)
         shape = (len(self.wanted.lenses), self.index.shape.n_layers, DRAWN, self.wanted.k)
         self._drawn = np.empty(shape, np.int64)
@@ -147,10 +151,10 @@ class CoverageMeasurement:
     def add_text(self, sums: CoverageSums, text: int) -> None:
         assert self._drawn is not None
         activity = self.runs.activity(text, self.wanted.m)
-        own = self.first_tokens(self.runs.states(activity))  # (L, n_layers, T, k)
+        own = self.first_tokens(self.runs.states(activity))  # (lenses, n_layers, T, k)
         T = own.shape[2]
         other = self._drawn[:, :, (self.runs.starts[text] + np.arange(T)) % DRAWN]
-        covered = np.zeros((*sums.shape, T), np.int64)  # (L, kinds, n_layers, STATES, T)
+        covered = np.zeros((*sums.shape, T), np.int64)  # (lenses, kinds, n_layers, STATES, T)
         for layer in self.wanted.layers:
             for at, kind in enumerate(self.wanted.kinds):
                 active = (activity.neurons if kind.startswith("ff_") else activity.subheads)[layer]
@@ -161,7 +165,8 @@ class CoverageMeasurement:
 
     @torch.inference_mode()
     def first_tokens(self, states: Tensor) -> Ids:
-        """Return the ids of the first tokens by each lens: (n_layers, T, d_model) -> (L, n_layers, T, k)."""
+        """Return the ids of the first tokens of states (n_layers, T, d_model) under each lens: (lenses, n_layers, T,
+        k)."""
         vocabulary, k = self.runs.vocabulary, self.wanted.k
         found: dict[str, list[Tensor]] = {lens: [] for lens in self.wanted.lenses}
         for block in torch.split(states.flatten(0, 1), BLOCK):
@@ -176,7 +181,7 @@ class CoverageMeasurement:
         return ids.reshape(len(ids), *states.shape[:2], k)
 
     def _covered(self, layer: int, kind: str, lens: str, active: Active, states: Ids) -> Numbers:
-        """Count the tokens of each state that an active vector lists: states (S, T, k) -> (S, T)."""
+        """Count the tokens of each state that the list of an active vector holds: states (S, T, k) -> (S, T)."""
         positions, numbers, ends = self._lists(kind, active)
         if len(self._listed) < states.shape[1]:
             self._listed = np.zeros((states.shape[1], self.index.shape.d_vocab), bool)
@@ -187,15 +192,15 @@ class CoverageMeasurement:
         return np.asarray(covered)
 
     def _lists(self, kind: str, active: Active) -> tuple[Numbers, Numbers, Numbers]:
-        """Return for each active vector its position, its number among those of its kind, and the end to which it
-        points."""
+        """Return for each active vector its position in the text, its number among those of its kind, and the end of
+        its list that counts in this run."""
         positions, places = np.nonzero(active.signs)
         rows = np.array(self.index.shape.rows(kind))
         signs = active.read_signs if kind == "ff_key" else active.signs
         return positions, rows[active.numbers[positions, places]], (signs[positions, places] < 0).astype(np.int64)
 
     def _ids(self, layer: int, kind: str, lens: str, numbers: Numbers, ends: Numbers) -> Ids:
-        """Return the first tokens (n, k) of these vectors' lists, each at its end."""
+        """Return the first tokens (n, k) at the given end of the list of each vector."""
         ids = np.empty((len(numbers), self.wanted.k), np.int64)
         for end, name in enumerate(ENDS):
             chosen = ends == end
@@ -205,7 +210,7 @@ class CoverageMeasurement:
 
 
 def coverage_part(runs: TextRuns, wanted: Wanted, sums: CoverageSums) -> CoveragePart:
-    means, spreads = sums.means(), sums.spreads()  # (L, kinds, n_layers, STATES)
+    means, spreads = sums.means(), sums.spreads()  # (lenses, kinds, n_layers, STATES)
     built = [layer in wanted.layers for layer in range(means.shape[2])]
 
     def of_lens(lens: int) -> dict[str, Coverages]:

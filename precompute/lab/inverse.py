@@ -1,19 +1,21 @@
-"""Which inverse of E survives when only the largest entries are kept? The keep-k score (appendix A, figure 5).
+"""Measure which inverse of E works best when only the largest entries are kept, by the keep-k score (appendix A, figure
+5).
 
-E is W_Uᵀ, (d_model, d_vocab): x E are the scores of a vector x. For n samples x and as many y, E' is the transpose Eᵀ,
-or the pseudo-inverse E⁺ = W_U (W_Uᵀ W_U)⁺. keep-k sets all entries of a vector to 0 but those whose size is at least
-that of its k-th largest in size. The score is the cosine of two lists of n × n numbers, one for each x and y:
+E is W_Uᵀ, (d_model, d_vocab): x E are the scores of a vector x. Its inverse E' is taken to be the transpose Eᵀ, or the
+pseudo-inverse E⁺ = W_U (W_Uᵀ W_U)⁺. keep-k sets all entries of a vector to 0 except those whose size is at least that
+of its k-th largest in size. For n samples x and as many y, the score is the cosine of two lists of n × n numbers, one
+number for each x and y:
 
     all x · y    and    all keep-k(x E) · keep-k(E' y)
 
-`transpose` and `pseudo` are of x and y that have nothing to do with each other. `transpose_same` and `pseudo_same` take
-the x as y, too, as whoever draws one sample and takes all of its pairs: then n of the n × n pairs are a vector with
-itself, whose product is far larger than others, and the score mostly tells how well those are met.
+In `transpose` and `pseudo`, x and y are drawn independently. `transpose_same` and `pseudo_same` take the x as y, too,
+as if one sample were drawn and all of its pairs were taken: then n of the n × n pairs are a vector with itself, whose
+product is far larger than others, and the score mostly tells how well those products are kept.
 
-What is drawn: of N(0, 1) the first n rows of numpy's RandomState(seed).standard_normal((2 n, d_model)) are x, the rest
-y; of N vectors or states, those with the numbers RandomState(seed).randint(N, size=2 n), likewise. FF values are
-numbered layer after layer. States are those after each layer, through the final norm: of the first token of the first
-text after all layers, then of the next token (`runs.py`). All in float64.
+Samples are drawn as follows. From N(0, 1): the first n rows of numpy's RandomState(seed).standard_normal((2 n,
+d_model)) are x, the rest y. From N vectors or states: those with the numbers RandomState(seed).randint(N, size=2 n),
+likewise. FF values are numbered layer after layer. States are those after each layer, through the final norm: of the
+first token of the first text after all layers, then of the next token (`runs.py`). Everything is in float64.
 """
 
 from collections.abc import Callable
@@ -46,7 +48,7 @@ class KeepKScores:
         self.ks = [k for k in KS if k <= len(W_U)] or [len(W_U)]
 
     def of(self, samples: Float64, tick: Tick = lambda _: None) -> KeepK:
-        """Score samples (2 n, d_model): n x, then n y."""
+        """Return the keep-k scores of samples (2 n, d_model), of which the first n are x and the others y."""
         x, y = np.split(samples, 2)
         of_x = self._scores(x)
         found: dict[str, tuple[float, ...]] = {}
@@ -59,14 +61,14 @@ class KeepKScores:
         return KeepK.model_validate(found | {"k": self.ks, "samples": len(x)})
 
     def _scores(self, vectors: Float64) -> Float64:
-        """Return the scores (n, d_vocab) of samples."""
+        """Return the scores x E (n, d_vocab) of vectors x (n, d_model)."""
         scores = np.empty((len(vectors), len(self.W_U)))
         for start in range(0, len(self.W_U), TOKENS_AT_ONCE):
             scores[:, start : start + TOKENS_AT_ONCE] = vectors @ self.W_U[start : start + TOKENS_AT_ONCE].T
         return scores
 
     def _products(self, of_x: Float64, of_y: Float64) -> Float64:
-        """Return (len(ks), n, n): the products of what is kept of each x with what is kept of each y."""
+        """Return, for every k, the product of the kept entries of each x with those of each y: (len(ks), n, n)."""
         floors_x, floors_y = (_kth_largest(scores, self.ks) for scores in (of_x, of_y))
         products = np.zeros((len(self.ks), len(of_x), len(of_y)))
         for start in range(0, len(self.W_U), TOKENS_AT_ONCE):
@@ -80,12 +82,12 @@ class KeepKScores:
 
 
 def normal_samples(n: int, d_model: int, seed: int) -> Float64:
-    """Draw (2 n, d_model) from a normal distribution."""
+    """Draw samples (2 n, d_model) from a normal distribution."""
     return np.random.RandomState(seed).standard_normal((2 * n, d_model))
 
 
 def ff_value_samples(model: Parameters, n: int, seed: int) -> Float64:
-    """Draw (2 n, d_model) from the values of neurons."""
+    """Draw samples (2 n, d_model) from the values of the model's neurons."""
     shape = model.shape
     layers, neurons = np.divmod(drawn(shape.n_layers * shape.d_mlp, 2 * n, seed), shape.d_mlp)
     samples = np.empty((2 * n, shape.d_model))
@@ -96,7 +98,7 @@ def ff_value_samples(model: Parameters, n: int, seed: int) -> Float64:
 
 
 def state_samples(runs: TextRuns, n: int, seed: int) -> Float64:
-    """Draw (2 n, d_model) from the states of texts."""
+    """Draw samples (2 n, d_model) from the states of texts."""
     n_layers = runs.weights.shape.n_layers
     positions, layers = np.divmod(drawn(runs.positions * n_layers, 2 * n, seed), n_layers)
     samples = np.empty((2 * n, runs.weights.shape.d_model))
@@ -106,12 +108,12 @@ def state_samples(runs: TextRuns, n: int, seed: int) -> Float64:
 
 
 def _kth_largest(scores: Float64, ks: list[int]) -> Float64:
-    """Return the k-th largest size in each row of scores (n, d_vocab), for every k: (n, len(ks))."""
+    """Return the k-th largest absolute value in each row of scores (n, d_vocab), for every k: (n, len(ks))."""
     places = [scores.shape[1] - k for k in ks]
     return np.stack([np.partition(np.abs(row), places)[places] for row in scores])
 
 
 def _cosine(a: Float64, b: Float64) -> float:
-    """Return the cosine; 0 where one side is all zeros. Rounding makes none larger than 1."""
+    """Return the cosine of two arrays; 0 if one of them is all zeros. The result never exceeds 1 by rounding."""
     lengths = np.linalg.norm(a) * np.linalg.norm(b)
     return float(np.clip(np.vdot(a, b) / lengths, -1, 1)) if lengths else 0.0

@@ -1,4 +1,4 @@
-"""Measures one model and keeps what was measured beside its index, each measurement as soon as it is finished."""
+"""Measure one model and keep the results beside its index, each measurement as soon as it is finished."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +33,7 @@ SAMPLE_KINDS = ("normal", "ff_value", "hidden")
 @dataclass(frozen=True)
 class LabOptions:
     only: tuple[str, ...] = MEASUREMENTS
-    texts: Texts | None = None  # without them, neither coverage nor the inverse of hidden states
+    texts: Texts | None = None  # without texts, coverage and the inverse of hidden states are not measured
     seed: int = 0
     m: int = ACTIVE
     limit: int = LIMIT  # most texts that run
@@ -44,7 +44,7 @@ class LabOptions:
 
 class LabProgress(Progress):
     def begin(self, model: str, unit: str, to_do: str, count: int, ready: int = 0) -> None:
-        """Begin one measurement, which counts in its own unit."""
+        """Begin to show the progress of one measurement, which counts in its own unit."""
         self.stop()
         self.unit, self.to_do = unit, to_do
         self.start(model, count, ready, count - ready)
@@ -74,7 +74,7 @@ def measure(
 
 
 class _Lab:
-    """The measurements: each is a method that has its name."""
+    """The measurements of one model: each is a method with the name of the measurement."""
 
     def __init__(
         self, index: Index, find_weights: Callable[[], Parameters], options: LabOptions, progress: LabProgress
@@ -92,7 +92,7 @@ class _Lab:
         self._keep(similarity=measure_similarity(index, seed, self.progress.unit_finished))
 
     def inverse(self) -> None:
-        """Measure the inverses, and keep the result of each kind of samples as soon as it is there."""
+        """Measure the inverses (see inverse.py), and keep the result of each kind of samples as soon as it is there."""
         part, kinds = self.record.inverse, SAMPLE_KINDS if self._can_run("hidden states") else SAMPLE_KINDS[:2]
         if part is None or part.seed != self.options.seed or self.options.force:
             part = InversePart(seed=self.options.seed)
@@ -152,8 +152,8 @@ class _Lab:
         return KeepKOfStates(**measured.model_dump(), texts=self.runs.used)
 
     def _can_run(self, what: str, required: bool = False) -> bool:
-        """Return True if there is a model to run and texts to run it on. Otherwise say so, or raise BadRequest where a
-        run was asked for."""
+        """Return True if there is a model to run and there are texts to run it on. Otherwise say what is missing, or
+        raise BadRequest if the run is `required`."""
         if self.index.manifest.minus:
             why = f"{self.name} is the difference of two models, which cannot run: measure one of the two"
         elif self.options.texts is None:
@@ -176,7 +176,7 @@ class _Lab:
         self.record.save(self.index.folder)
 
     def _known(self) -> LabRecord:
-        """Return what was measured of these weights so far."""
+        """Return the record of what was measured so far, if it is of these weights."""
         index = self.index
         try:
             record = LabRecord.load(index.folder)

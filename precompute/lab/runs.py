@@ -1,7 +1,7 @@
-"""Runs of a model on texts, one after the other, so that memory does not grow with their number.
+"""Run a model on texts, one after the other, so that memory does not grow with their number.
 
-A position is a token of a text; special tokens that the tokenizer puts around it are run but not counted. Positions are
-numbered from 0, text after text.
+A position is a token of a text; special tokens that the tokenizer puts around the text are run but not counted.
+Positions are numbered from 0, text after text.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ Numbers = NDArray[np.int64]
 
 
 def drawn(count: int, n: int, seed: int) -> Numbers:
-    """Draw n numbers below `count`, some of them maybe more than once; they are the same on every machine."""
+    """Draw n numbers below `count`, possibly some of them more than once; they are the same on every machine."""
     return np.random.RandomState(seed).randint(count, size=n, dtype=np.int64)
 
 
@@ -46,7 +46,7 @@ class CutText:
 
 @dataclass(frozen=True)
 class Active:
-    """The m most active neurons of a layer at each of T positions, or its m most active subheads, counted through all
+    """The m most active neurons of a layer at each of T positions, or its m most active subheads, numbered through all
     heads."""
 
     numbers: Numbers  # (T, m)
@@ -55,7 +55,7 @@ class Active:
 
 
 class Activity(Watcher):
-    """The states of one text, and of each layer the most active neurons and subheads at every position."""
+    """The states of one text, and for each layer the most active neurons and subheads at every position."""
 
     def __init__(self, own: slice, m: int) -> None:
         self.own, self.m = own, m
@@ -112,7 +112,7 @@ class TextRuns:
 
     @torch.inference_mode()
     def activity(self, text: int, m: int) -> Activity:
-        """Run a text and keep its activity; with m = 0, its states alone."""
+        """Run a text and return its states and its most active neurons and subheads; with m = 0, its states alone."""
         cut, device = self.texts[text], self.weights.device
         activity = Activity(cut.own, m)
         run(self.weights, torch.tensor([cut.tokens], device=device), [len(cut.tokens)], [()], activity)
@@ -120,7 +120,8 @@ class TextRuns:
 
     @torch.inference_mode()
     def states(self, activity: Activity) -> Tensor:
-        """Return the states after each layer, (n_layers, T, d_model), as W_U meets them."""
+        """Return the states after each layer, (n_layers, T, d_model), through the final norm, as they are multiplied
+        with W_U."""
         states = self.weights.model.before_unembedding(torch.stack(activity.states))
         if not states.isfinite().all():
             raise BadRequest("a run of this model gives numbers that are not finite: its states have no lists")
@@ -129,8 +130,8 @@ class TextRuns:
     def states_at(
         self, positions: Numbers, text_done: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[NDArray[np.bool_], Numbers, Tensor]]:
-        """Yield for each text which of these positions it has, where they are in it, and its states (n_layers, T,
-        d_model)."""
+        """Yield for each text flags of those `positions` that it has, their places in the text, and its states
+        (n_layers, T, d_model)."""
         holders = np.searchsorted(self.starts, positions, side="right") - 1
         for text in range(len(self.texts)):
             chosen = holders == text
@@ -139,12 +140,12 @@ class TextRuns:
             text_done()
 
     def _encoded(self, tokenizer: Tokenizer, text: str) -> Encoded:
-        """Encode only the beginning of a text, where that is enough: a text may be very long."""
+        """Encode a text, but only its beginning where that is enough, because a text may be very long."""
         beginning = encode(tokenizer, text[: CHARACTERS * self._length])
         return beginning if len(beginning[1]) > 2 * self._length else encode(tokenizer, text)
 
     def _cut(self, before: tuple[int, ...], text: tuple[int, ...], after: tuple[int, ...]) -> CutText:
-        """Cut a text to as many tokens as there is room for between the special ones."""
+        """Cut a text to as many tokens as fit between the special ones."""
         kept = text[: max(0, self._length - len(before) - len(after))]
         tokens = (*before, *kept, *after)
         if tokens and max(tokens) >= self.weights.shape.d_vocab:

@@ -1,10 +1,11 @@
-"""Do the two vectors of a neuron, or of a subhead, say the same? Sim_k of matching pairs, and of pairs shuffled within
-the layer (appendix B.1, figure 6). Needs the index alone.
+"""Measure whether the two vectors of a neuron, or of a subhead, have similar lists: Sim_k of matching pairs, and of
+pairs shuffled within the layer (appendix B.1, figure 6). This needs the index alone.
 
-For a layer, a lens and each of `ff` (ff_key, ff_value), `vo` (w_v, w_o) and `qk` (w_q, w_k): number the n pairs, head
-after head, without those of which a vector is zero. Shuffle number s puts the numbers in the order of numpy's
-RandomState(seed + s).permutation(n), and the first vector of each pair goes with the second of the pair that follows in
-this order, that of the last with the first's. With seed 0, shuffle 0 is the one that an index stores.
+This is done for each layer, each lens and each of `ff` (ff_key, ff_value), `vo` (w_v, w_o) and `qk` (w_q, w_k). The n
+pairs are numbered head after head, without those in which a vector is zero. Shuffle number s puts the numbers in the
+order of numpy's RandomState(seed + s).permutation(n), and compares the first vector of each pair with the second vector
+of the next pair in this order, and that of the last pair with that of the first. With seed 0, shuffle 0 is the one that
+an index stores.
 """
 
 from collections.abc import Callable
@@ -22,14 +23,14 @@ from lexiscope.precompute.project.similarity import in_common, partners
 from lexiscope.precompute.shape import COMPARED, ENDS
 
 K, SHUFFLES = 100, 10
-NOTABLE_PERCENT = 15  # percentage of the tokens of two lists that they must have in common to count
+NOTABLE_PERCENT = 15  # percentage of its tokens that two lists must have in common to count
 
 Numbers = dict[str, float]  # the numbers of one layer by field of Similarities
 Ids = NDArray[np.integer]
 
 
 def measure_similarity(index: Index, seed: int, layer_done: Callable[[], None] = lambda: None) -> SimilarityPart:
-    """Measure the layers that the index has."""
+    """Measure the similarities in all layers that the index has."""
     stored = index.stored
     if not stored.compared:
         raise NotStored(
@@ -58,7 +59,7 @@ def measure_similarity(index: Index, seed: int, layer_done: Callable[[], None] =
 
 
 def compared_k(stored: Stored) -> int:
-    """Return how many tokens of each list are compared: as many as the paper's where lists are long enough."""
+    """Return how many tokens of each list are compared: as many as in the paper, or all if lists are shorter."""
     return min(K, stored.k)
 
 
@@ -68,7 +69,7 @@ def _similarities(layers: list[Numbers]) -> Similarities:
 
 
 def _of_layer(shard: Shard, index: Index, compared: str, lens: str, k: int, seed: int) -> Numbers:
-    """Measure one layer; return nothing where there are no two pairs to shuffle."""
+    """Measure one layer; return an empty dict if there are not two pairs to shuffle."""
     first, second = COMPARED[compared]
     rows = {kind: np.array(index.shape.rows(kind)) for kind in (first, second)}
     with_norm = np.logical_and(*(shard.all_norms(kind)[rows[kind]] > 0 for kind in (first, second)))
@@ -98,10 +99,11 @@ def _of_layer(shard: Shard, index: Index, compared: str, lens: str, k: int, seed
 
 
 class _Measured:
-    """Compares the top of n first vectors (n, k) with the top and the bottom of n second ones."""
+    """The similarities of the top lists of n first vectors (n, k) with the top and the bottom lists of n second
+    vectors."""
 
     def __init__(self, top: Ids, others: list[Ids]) -> None:
-        self.common = np.stack([in_common(top, other) for other in others], axis=1)  # (n, E)
+        self.common = np.stack([in_common(top, other) for other in others], axis=1)  # (n, ends)
         k = top.shape[1]
         similarity = self.common / (2 * k - self.common)
         self.top, self.bottom = similarity.mean(axis=0).tolist()

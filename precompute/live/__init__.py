@@ -1,3 +1,2 @@
-"""What a visitor types, computed from the weights: seed words, relations, runs of the model, other readings.
-Only `wire`, `seed_words` and `by_words.chance` can be imported without torch.
-"""
+"""Compute from the weights what a visitor asks for: searches by seed words, relations, runs of the model, other
+readings. Only `wire`, `seed_words` and `by_words.chance` can be imported without torch."""

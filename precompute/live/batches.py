@@ -1,4 +1,4 @@
-"""Group the prompts that run together: those of similar length, as many as fit, and fewer where memory runs out."""
+"""Group the prompts that run together: those of similar length, as many as fit, and fewer if memory runs out."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -15,8 +15,8 @@ Answer = TypeVar("Answer")
 
 
 def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int]]:
-    """Return the numbers of prompts, in groups. `lengths` are in tokens; `rows` says how many runs each prompt
-    needs."""
+    """Return the positions of prompts in their list, in groups of similar length. `lengths` are in tokens; `rows` says
+    how many runs each prompt needs."""
     groups: list[list[int]] = []
     longest = count = 0
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
@@ -37,7 +37,8 @@ def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int
 def halving(
     jobs: Sequence[Job], run: Callable[[Sequence[Job]], list[Answer]], retry: Callable[[], None]
 ) -> list[Answer | LexiscopeError]:
-    """Answer all jobs at once; where memory runs out, answer each half by itself. `retry` frees what memory it can."""
+    """Answer all jobs at once; if memory runs out, answer each half of them by itself. `retry` frees what memory it
+    can."""
     try:
         return list(run(jobs))
     except (MemoryError, RuntimeError) as error:

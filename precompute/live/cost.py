@@ -1,6 +1,5 @@
-"""What an ask costs, in multiplications: known from the model's shape and the ask, before anything is computed.
-Whatever else takes time is counted as the multiplications that take as long: a worker turns them into seconds.
-"""
+"""Estimate what an ask costs, in multiplications, from the model's shape and the ask, before anything is computed.
+Other work is counted as the multiplications that take as long; a worker turns the cost into seconds."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,18 +17,18 @@ PAIRS_SHARE = 0.2  # time of a pair search on one thread, as a share of the time
 
 
 def token_cost(shape: Shape) -> int:
-    """Return the cost of one token in the matrices of one layer."""
+    """Return the multiplications of one token with the matrices of one layer."""
     return sum(shape.count(kind) for kind in shape.weight_kinds) * shape.d_model
 
 
 def row_cost(shape: Shape) -> int:
-    """Return the cost of one vector with the whole vocabulary."""
+    """Return the multiplications of one vector with the whole vocabulary."""
     return shape.d_vocab * shape.d_model
 
 
 def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
-    """Return the cost of any ask; `tokens` are those of a text, or the number of given states. The vocabulary after the
-    first MLP is made once, and then kept."""
+    """Return the cost of any ask. `tokens` is the length of its text, or the number of states that it gives. The
+    vocabulary after the first MLP costs something only if it does not exist yet."""
     s = w.shape
     first_mlp = 0 if has_mlp_vocabulary else mlp_vocabulary_cost(s)
     match ask:
@@ -62,8 +61,8 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_voc
 
 
 def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[int]) -> float:
-    """Return the cost of the directions that are not made yet: to find its sign, each is multiplied with the
-    vocabulary. All directions of a matrix are made together."""
+    """Return the cost of the directions (singular vectors of heads' matrices) that are not computed yet: each is
+    multiplied with the vocabulary to find its sign. All directions of a matrix are computed together."""
     s, layers = w.shape, list(layers)
     asked = {*kinds}
     of_matrices = [pair[0] for pair in DIRECTIONS.values() if not asked.isdisjoint(pair)]
@@ -72,8 +71,8 @@ def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[
 
 
 def prompt_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
-    """Return the cost of a run with its panels. A run with changes has a second one without them, of which only
-    evolution is made."""
+    """Return the cost of a run with its panels. A run with changes is repeated without them, and of this second run
+    only the panel `evolution` is made."""
     s = w.shape
     runs = 2 if ask.changes else 1
     scores = 2 * tokens * tokens * s.n_heads * s.d_head  # the attention scores and mixed values of one layer
@@ -83,8 +82,8 @@ def prompt_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
 
 
 def progress_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
-    """Return the part of the cost that progress reports count: tokens through layers, and panels' vectors with the
-    vocabulary."""
+    """Return the part of the cost that progress reports count: sending tokens through layers, and multiplying the
+    panels' vectors with the vocabulary."""
     s = w.shape
     runs = 2 if ask.changes else 1
     rows = sum(panel.rows(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)

@@ -1,4 +1,5 @@
-"""A model in memory that answers asks: other packages use precompute/live through this module."""
+"""Hold a model in memory and answer asks (requests) about it. Other packages use precompute/live through this
+module."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -53,8 +54,8 @@ NO_RUN = (
 
 
 class Engine:
-    """Answers asks. Two threads may use it at once if one of them only asks for what runs no part of the model (see
-    `runs_model`)."""
+    """A model in memory that answers asks. Two threads may use it at once if one of them only asks for things that run
+    no part of the model (see `runs_model`)."""
 
     speed: float  # multiplications a second, measured when it was loaded
 
@@ -68,8 +69,8 @@ class Engine:
 
     @classmethod
     def load(cls, source: Checkpoint | Difference, device: str = "auto", threads: int | None = None) -> "Engine":
-        """Load weights in float32 on the device; `threads` is how many torch uses on the CPU, None leaves that to
-        torch."""
+        """Load weights in float32 on the device. `threads` is how many threads torch uses on the CPU; None leaves the
+        choice to torch."""
         if threads is not None:
             torch.set_num_threads(threads)
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -85,7 +86,7 @@ class Engine:
 
     @property
     def weights(self) -> Weights:
-        """Return the weights that can run; raise NotFound where this is a difference of two models."""
+        """Return the weights of a model that can run; raise NotFound if this is a difference of two models."""
         if not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
         return self.parameters
@@ -100,7 +101,8 @@ class Engine:
 
     @torch.inference_mode()
     def _warm_up(self) -> None:
-        """Compile the kernels now, rather than while a visitor waits: they are compiled when first called."""
+        """Compile the kernels now, because they would otherwise be compiled at their first call, while a visitor
+        waits."""
         scores = torch.zeros(1, 2, device=self.device)
         highest = top_tokens(scores, 1).values[0]
         count_above(scores, highest)
@@ -109,10 +111,10 @@ class Engine:
         self.speed = self._measured_speed()
 
     def _measured_speed(self) -> float:
-        """Measure how fast rows of a product with the vocabulary are made and their first tokens found, which is most
-        of what is computed here.
+        """Return how many multiplications a second this machine makes in the most frequent work: to multiply rows with
+        the vocabulary and find their first tokens.
 
-        On a CPU count the time that one thread computed, which does not depend on what else the machine does.
+        On a CPU, count the time that one thread computed, which does not depend on what else the machine does.
         """
         on_cpu, threads = self.device.type == "cpu", torch.get_num_threads()
         clock = time.thread_time if on_cpu else time.perf_counter
@@ -129,53 +131,55 @@ class Engine:
         return (threads if on_cpu else 1) * len(rows) * row_cost(self.shape) / max(min(seconds), SHORTEST_SECONDS)
 
     def cost(self, ask: Ask[Any], tokens: int = 0) -> float:
-        """Return the cost in multiplications; `tokens` are those of a prompt."""
+        """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         has_mlp_vocabulary = isinstance(self.parameters, Weights) and self.readings.has_mlp_vocabulary
         return ask_cost(self.parameters, ask, tokens, has_mlp_vocabulary=has_mlp_vocabulary)
 
     def check(self, ask: Ask[Any]) -> None:
-        """Raise NotFound for an ask that needs norms or a run, where this is a difference of two models."""
+        """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has
+        neither."""
         runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
         if runs and not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
 
     @staticmethod
     def runs_model(ask: Ask[Any]) -> bool:
-        """Return True if modules of the model run for this ask, so that no other such ask may be computed at the same
+        """Return True if this ask runs modules of the model, so that no other such ask may be computed at the same
         time."""
         return isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk) or getattr(ask, "reading", "") == "mlp"
 
     def token_count(self, text: str) -> int:
-        """Return how many tokens a prompt has; raise BadRequest for what is no text."""
+        """Return how many tokens a prompt has; raise BadRequest if the prompt is not valid text."""
         return len(self.words.prompt(text))
 
     def state_count(self, ask: StatesReadingAsk) -> int:
-        """Return how many states are given; raise BadRequest if they are none of this model."""
+        """Return how many states an ask gives; raise BadRequest if they cannot be states of this model."""
         return count_states(self.shape, ask)
 
     def attention_heads(self, tokens: int) -> int:
-        """Return the number of heads whose attention is in the answer to a prompt of so many tokens."""
+        """Return the number of heads whose attention weights are in the answer to a prompt of this many tokens."""
         return len(attention_layers(self.shape, tokens, 0)) * self.shape.n_heads
 
     @torch.inference_mode()
     def seeds(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
-        """Answer all asks by one product; a wrong ask gets its error, the others their answers."""
+        """Answer all asks by one product. A wrong ask gets an error as its answer; the others are answered all the
+        same."""
         return self.seed_search.answers(asks)
 
     @torch.inference_mode()
     def prompts(
         self, asks: Sequence[PromptAsk], step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False
     ) -> list[PromptAnswer | LexiscopeError]:
-        """Run prompts of like length in one pass. `cancelled` is asked between layers; if it is true, Cancelled is
-        raised."""
+        """Run prompts of similar length in one pass. `cancelled` is called between layers; if it returns True,
+        Cancelled is raised."""
         return self._prompts.answers(asks, step, cancelled)
 
     @torch.inference_mode()
     def answer(self, ask: Ask[A], step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False) -> A:
-        """Answer an ask that is computed alone; raise NotFound or BadRequest for what this model does not have.
+        """Answer an ask that is computed by itself; raise NotFound or BadRequest for what this model does not have.
 
-        `cancelled` is asked between products; if it is true, Cancelled is raised. A search for pairs, some tenths of a
-        second, does not stop midway. The first reading `mlp` takes some seconds, later ones do not.
+        `cancelled` is called between products; if it returns True, Cancelled is raised. A search for pairs, which takes
+        some tenths of a second, does not stop midway. The first reading `mlp` takes some seconds, later ones do not.
         """
 
         def check() -> None:

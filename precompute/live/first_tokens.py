@@ -1,8 +1,8 @@
-"""The first tokens of vectors, exactly: what a full sort of float64 scores, rounded once to float32, would give.
-float32 products propose, float64 decides; ties by the smaller id.
+"""Find the first tokens of vectors exactly: those that a full sort of float64 scores, rounded once to float32, would
+give. float32 products propose tokens, float64 decides; ties are ordered by the smaller id.
 
-Of layers that an index does not have yet, whoever answers names the vectors of which a page shows words: these get
-their first tokens here. Those of other layers are left out: theirs are stored.
+While an index does not have a layer yet, the words of that layer's vectors on a page are computed here: each answer
+names the vectors of which a page shows words. The words of vectors in other layers are stored in the index.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,17 +28,17 @@ def exact_lists(
     vocabulary: Vocabulary, vectors: Float64, lens: Lens, k: int, end: End = "top",
     check: Callable[[], None] = lambda: None,
 ) -> list[list[ScoredToken]]:  # fmt: skip
-    """Return for each of vectors (n, d_model) the k tokens with the largest scores, or at the bottom the most negative
-    ones.
+    """Return for each of the vectors (n, d_model) the k tokens with the largest scores or, at the bottom end, with the
+    most negative ones.
 
-    A token's score is v · e, and under cosine v · (e - mean) / |e - mean|. `check` is called between products; what it
-    raises ends the work.
+    A token's score is v · e, and under the lens cosine v · (e - mean) / |e - mean|. `check` is called between products;
+    an error that it raises ends the work.
     """
     lists: list[list[ScoredToken]] = []
     sign = 1.0 if end == "top" else -1.0
     W = vocabulary.W
     share, least = error_of_products(W.shape[1])
-    size = vocabulary.norm + least  # (d_vocab,): a score is off in proportion to it
+    size = vocabulary.norm + least  # (d_vocab,): the error of a score is proportional to it
     if lens == "cosine":
         size = (size + float(np.linalg.norm(vocabulary.mean))) * vocabulary.inverse
     for start in range(0, len(vectors), BLOCK):
@@ -62,7 +62,7 @@ def exact_lists(
 
 @dataclass(frozen=True)
 class ListEnd:
-    """One end of a vector's list."""
+    """One end of the token list of a vector: the top (largest scores) or the bottom (most negative ones)."""
 
     kind: str
     layer: int
@@ -74,9 +74,10 @@ def first_tokens(
     vectors: Callable[[str, int], Tensor], reads: Vocabulary, writes: Vocabulary, unbuilt: Unbuilt | None,
     wanted: Iterable[ListEnd],
 ) -> list[FirstTokens]:  # fmt: skip
-    """Return the lists of those `wanted` ends whose layers are not built, each once.
+    """Return the first tokens at those `wanted` ends of lists whose layers the index does not have yet, each once.
 
-    `vectors` gives all of a kind and a layer (count, d_model); they are compared with W_E (`reads`) or W_U (`writes`).
+    `vectors` returns all vectors of a kind in a layer, (count, d_model); they are compared with W_E (`reads`) or W_U
+    (`writes`).
     """
     if unbuilt is None:
         return []
@@ -104,13 +105,13 @@ def first_tokens(
 
 
 def first_tokens_cost(shape: Shape, unbuilt: Unbuilt | None) -> float:
-    """Return the multiplications that the first tokens of one shown vector take on average: only those of layers that
-    are not built are computed."""
+    """Return how many multiplications the first tokens of a shown vector take on average: they are computed only in
+    layers that the index does not have yet."""
     return shape.d_vocab * shape.d_model * len(unbuilt.layers) / shape.n_layers if unbuilt else 0.0
 
 
 def ends_of_neuron(neuron: ActiveNeuron, *, up: bool = False) -> Iterable[ListEnd]:
-    """Yield the ends of lists that a page shows of a neuron: one of its key, one of its value and, with `up`, both of
+    """Yield the ends of lists that a page shows for a neuron: one of its key, one of its value and, with `up`, both of
     its up vector."""
     layer, number = neuron["layer"], neuron["neuron"]
     yield ListEnd("ff_key", layer, number)
@@ -121,6 +122,6 @@ def ends_of_neuron(neuron: ActiveNeuron, *, up: bool = False) -> Iterable[ListEn
 
 
 def promoted_end(coefficient: float) -> End:
-    """Return the end of a value's list with the tokens that this coefficient promotes: a negative one turns the value
-    round."""
+    """Return the end of a value's list that holds the tokens promoted by a neuron with this coefficient: the bottom if
+    the coefficient is negative."""
     return "top" if coefficient >= 0 else "bottom"

@@ -1,4 +1,5 @@
-"""The parameters of a model, or of a difference of two, in memory: all that questions need for which nothing runs."""
+"""Hold the parameters of a model, or of a difference of two models, in memory, for all asks that run no part of a
+model."""
 
 from abc import ABC, abstractmethod
 
@@ -9,7 +10,7 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, Shape
 from lexiscope.precompute.weights.difference import Difference
 
-Factors = tuple[float, Tensor, Tensor]  # a sign; left and right (heads, d_head, d_model); what heads share, once
+Factors = tuple[float, Tensor, Tensor]  # a sign; left, right (heads, d_head, d_model), not repeated for shared ones
 
 HEAD_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in kinds))
 
@@ -27,36 +28,37 @@ class LoadedParameters(ABC):
 
     @abstractmethod
     def vectors(self, kind: str, layer: int) -> Tensor:
-        """Return the vectors of a kind and layer, (count, d_model)."""
+        """Return the vectors of a kind in a layer, (count, d_model)."""
 
     @abstractmethod
     def lacks(self, kind: str, layer: int) -> bool:
-        """Return True if these vectors would have to be made first: directions are made when they are first asked
+        """Return True if these vectors would have to be computed first, as directions are when they are first asked
         for."""
 
     def every_layer(self, kind: str) -> list[Tensor]:
         return [self.vectors(kind, layer) for layer in range(self.shape.n_layers)]
 
     def heads(self, kind: str, layer: int) -> Tensor:
-        """Return (heads, d_head, d_model): as many heads as are stored, since grouped heads' w_k and w_v are not
-        repeated."""
+        """Return the vectors of a kind by head, (heads, d_head, d_model): as many heads as are stored, which means that
+        w_k and w_v of grouped heads are not repeated."""
         return self.split_heads(self.vectors(kind, layer))
 
     def split_heads(self, vectors: Tensor) -> Tensor:
-        """Split (count, d_model) into (heads, d_head, d_model)."""
+        """Split vectors (count, d_model) by head into (heads, d_head, d_model)."""
         return vectors.reshape(-1, self.shape.d_head, self.shape.d_model)
 
     def factors(self, matrix: str, layer: int) -> list[Factors]:
-        """Return the terms whose sum is a head's matrix: sign * left[h]ᵀ right[h]."""
+        """Return terms (sign, left, right) whose sum is the matrix of each head h: sign * left[h]ᵀ right[h]."""
         left, right = FACTORS[matrix]
         return [(1.0, self.heads(left, layer), self.heads(right, layer))]
 
 
 class LoadedDifference(LoadedParameters):
-    """A difference of two models: tuned - base, read from both checkpoints. Nothing of it can run.
+    """A difference of two models: tuned - base, read from both checkpoints. No part of it can run.
 
-    Vectors are differences. A head's matrix is that of one model less that of the other, not what the differences of
-    its factors give: so the factors of both are held, too."""
+    Vectors are differences. A head's matrix is the matrix of one model less that of the other, which does not follow
+    from the differences of their factors: so the factors of both are kept, too.
+    """
 
     n_positions, padding = 0, 0
     is_difference = True
@@ -95,6 +97,6 @@ class LoadedDifference(LoadedParameters):
 
 
 def check_number(what: str, number: int | None, count: int) -> None:
-    """Raise NotFound if a layer, head, neuron, ... was asked for by a number that none of the `count` has."""
+    """Raise NotFound if a layer, head, neuron, ... was asked for by a number that is not below `count`."""
     if number is not None and not 0 <= number < count:
         raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")

@@ -1,4 +1,5 @@
-"""Runs of the model for prompts: checks each ask, runs those of like length together, makes the panels asked for."""
+"""Run the model for prompts: check each ask, run those of similar length together, and make the panels that were asked
+for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,8 +38,8 @@ class Job:
     against: int | ComparedWith = "mean"
 
     def records(self) -> list[Record]:
-        """Return a record for the run, and if the run has changes one for the same without them, which only evolution
-        shows."""
+        """Return a record for the run and, if the run has changes, one for the same run without them, which only
+        evolution shows."""
         ask = self.ask
         keeps = frozenset[Keep]().union(*(panel.keeps for panel in PANELS if panel.name in ask.panel))
         places = tuple((place.layer, place.neuron) for place in ask.neurons)
@@ -49,7 +50,8 @@ class Job:
 
 
 class Progress:
-    """Adds up the work that is done, in multiplications, and lets a run end when nobody waits for it."""
+    """The progress of a run: adds up the finished work, in multiplications, and ends the run when nobody waits for
+    it."""
 
     def __init__(self, w: Weights, jobs: Sequence[Job], step: Step, cancelled: Callable[[], bool]) -> None:
         self.step, self.cancelled = step, cancelled

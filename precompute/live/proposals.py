@@ -18,16 +18,17 @@ LOWEST = np.float32(-np.inf)
 
 
 def error_of_products(d_model: int) -> tuple[float, float]:
-    """Return share and least: a float32 product of v and q is off by at most share * (|v| + least) * (|q| + least)."""
+    """Return two numbers, share and least, that bound rounding: a float32 product of v and q is off by at most share *
+    (|v| + least) * (|q| + least)."""
     return gamma(d_model + 16), (d_model * TINY) ** 0.5
 
 
 def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
-    """Return the numbers, rising, of all that may be among the n largest when each of scores (N,) is off by up to error
-    * factor.
+    """Return, in rising order, the positions of all scores (N,) that may be among the n largest if each is off by up to
+    error * factor.
 
-    The n-th largest of any set of lower bounds is a lower bound of the n-th largest score: this is applied first to
-    groups, then to those that the groups leave.
+    The n-th largest of any set of lower bounds is a lower bound of the n-th largest score: this is used first for
+    groups of scores, then for the scores of the groups that are left.
     """
     n = min(n, len(scores))
     if scores.device.type == "cpu":
@@ -40,7 +41,7 @@ def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
 
 @kernel()
 def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candidates: NDArray[np.int64]) -> int:
-    """Write into `candidates`, and return how many there are."""
+    """Do as `proposals` does, but write the positions into `candidates`, and return how many there are."""
     groups = len(scores) // GROUP
     floor = LOWEST
     if n <= groups:
@@ -69,8 +70,8 @@ def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candid
 
 
 def exact_products(matrices: Sequence[Tensor], rows: Tensor, queries: Float64) -> Float64:
-    """Return the products (n, m), in float64, of some rows of float32 matrices with queries (m, d_model). The matrices
-    are (count, d_model) each; `rows` (n,), rising, counts their rows through all of them."""
+    """Return the products (n, m), in float64, of n rows with queries (m, d_model). The rows belong to several float32
+    matrices, (count, d_model) each; `rows` (n,) holds their numbers, counted through all matrices, in rising order."""
     numbers, count = rows.cpu().numpy(), len(matrices[0])
     ends = np.searchsorted(numbers, np.arange(1, len(matrices) + 1) * count)
     some = [

@@ -1,11 +1,12 @@
-"""Other readings of a stored vector or of a head's pairs: with the model's norms folded in, or with the vocabulary
-after the first MLP. Lists are made as the stored ones are, by project/, and are as exact.
+"""Make other lists (readings) of a stored vector or of a head's pairs: with the model's norms folded in, or with the
+vocabulary after the first MLP. They are made by project/, as stored lists are, and are as exact.
 
-- norm: what the stored list leaves out. A reading vector v meets the stream through its layer's norm: v times the
-  norm's gain, less its mean where the norm centres (LayerNorm). What a writing vector adds meets the vocabulary through
-  the final norm: less its mean where the norm centres, times the gain. Divisors and biases of norms are left out.
-- mlp: every token's embedding e is replaced by e + MLP_0(norm(e)), the first layer's FF with its norm and biases,
-  then as the stored list. Always of W_E, for writing vectors too.
+- norm: includes norms, which stored lists leave out. A reading vector v meets the stream through its layer's norm: v is
+  multiplied with the norm's gain, and centred if the norm centres (LayerNorm). What a writing vector adds meets the
+  vocabulary through the final norm: it is centred if this norm centres, and multiplied with its gain. Divisors and
+  biases of norms are left out.
+- mlp: every token's embedding e is replaced by e + MLP_0(norm(e)), the first layer's FF with its norm and biases; then
+  lists are made as stored ones. W_E is always used, for writing vectors, too.
 """
 
 from collections.abc import Callable
@@ -55,7 +56,8 @@ class Readings:
         return _answer(self._after_mlp, vector, ask)
 
     def folded(self, kind: str, layer: int, rows: int | slice) -> Float32:
-        """Return vectors (..., d_model) with the norm's gain, centred where the norm centres."""
+        """Return vectors (..., d_model) of a kind times the gain of the norm that they meet, centred if that norm
+        centres."""
         v = self.w.vectors(kind, layer)[rows].cpu().numpy().astype(np.float64)
         writes = SIDES[kind] == "writes"
         norm = self.w.norm_numbers("final" if writes else "ff" if kind.startswith("ff_") else "attention", layer)
@@ -91,8 +93,8 @@ class Readings:
         return self._mlp_vocabulary
 
     def make_mlp_vocabulary(self, tick: Callable[[float], None]) -> None:
-        """Make the vocabulary after the first MLP, if it is not there. `tick` is called with the share that is done; if
-        it raises, the next call goes on from there."""
+        """Compute the vocabulary after the first MLP, if it does not exist yet. `tick` is called with the share that is
+        done; if it raises an error, the next call continues where this one stopped."""
         if self._mlp_vocabulary is not None:
             return
         w = self.w
@@ -108,7 +110,7 @@ class Readings:
         return torch.empty_like(self.w.W_E)
 
     def pairs(self, ask: PairsReadingAsk, step: Step) -> PairsReadingAnswer:
-        """Find the top pairs of W_V W_O or W_Q W_Kᵀ."""
+        """Find the top pairs of a head's matrix W_V W_O or W_Q W_Kᵀ."""
         from lexiscope.precompute.project.pairs.head_pairs import (  # here, so that numba compiles only for heads
             Matrix,
             top_pairs,
@@ -139,7 +141,8 @@ class Readings:
         return (self.words.reads if SIDES[kind] == "reads" else self.words.writes).embedding
 
     def _factor(self, kind: str, ask: PairsReadingAsk) -> Float32:
-        """Return the head's vectors of a kind (d_model, d_head), with the norm folded in where that is the reading."""
+        """Return the head's vectors of a kind as columns (d_model, d_head), with the model's norm folded in if the
+        reading is `norm`."""
         first = self.w.shape.row(kind, ask.head, 0)
         rows = slice(first, first + self.w.shape.d_head)
         if ask.reading == "norm":
@@ -165,5 +168,5 @@ def _scored_pairs(found: PairList) -> list[TokenPair]:
 
 
 def _product(embedding: Embedding, W: Float32) -> torch.Tensor:
-    """Return the product (d_head, d_vocab)."""
+    """Return the product (d_head, d_vocab) of W (d_model, d_head) with the embeddings of all tokens."""
     return torch.from_numpy(np.ascontiguousarray(W.T)).to(embedding.on_device.device) @ embedding.on_device.T

@@ -1,9 +1,9 @@
-"""Run the model by `transformers` for several prompts at once; hooks hand a Watcher what the run computes.
+"""Run the model with `transformers` for several prompts at once; hooks show a Watcher what the run computes.
 
-Changes are made to what goes into w_o (mixed values) and ff_value (coefficients), at all positions or at one, in the
-same hooks. The hooks are there for one run only, so only one thread may run a model. Prompts are padded on the right:
-padding reaches no position of the text, because nothing looks at later positions, or because an encoder is told where
-the text ends.
+A run can be changed: the same hooks change the input of w_o (mixed values of heads) and of ff_value (coefficients of
+neurons), at all positions or at one. The hooks exist for one run only, so only one thread may run a model. Prompts are
+padded on the right: padding affects no position of the text, because no position attends to later ones, or because an
+encoder is told where the text ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,27 +22,30 @@ Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are 
 
 
 class Watcher:
-    """Sees a run; a subclass keeps what it needs. B prompts of T tokens, padding included."""
+    """A watcher of a run, whose methods the run calls; a subclass keeps what it needs. There are B prompts of T tokens,
+    padding included."""
 
     def layer(self, layer: int) -> None:
-        """Called before each layer; what it raises ends the run."""
+        """Do what must happen before each layer; an error that this raises ends the run."""
 
     def stream(self, layer: int, after: str, x: Tensor) -> None:
-        """Called with x (B, T, d_model), after the embedding (layer 0), a layer's attention or its ff."""
+        """Take the stream x (B, T, d_model) after the embedding (as layer 0), after a layer's attention, or after its
+        ff."""
 
     def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:
-        """Called with x (B, T, d_model) as heads read it, weights (B, n_heads, T, T), mixed values z (B, n_heads, T,
-        d_head)."""
+        """Take the states x (B, T, d_model) that heads read, the attention weights (B, n_heads, T, T) and the mixed
+        values z (B, n_heads, T, d_head)."""
 
     def ff(self, layer: int, keys: Tensor, coefficients: Tensor) -> None:
-        """Called with (B, T, d_mlp) each: what the keys read, before the activation, and what multiplies the values."""
+        """Take what the keys read, before the activation, and the coefficients, which multiply the values: (B, T,
+        d_mlp) each."""
 
 
 def run(w: Weights, tokens: Tensor, lengths: Sequence[int], changes: Sequence[Changes], watcher: Watcher) -> Tensor:
     """Run tokens (B, T), and return the stream after the last layer (B, T, d_model), before the final norm of a
     decoder.
 
-    `lengths` say where each text ends, `changes` are one sequence for each prompt.
+    `lengths` says where each text ends; `changes` holds the changes of each prompt.
     """
     hooks = _Hooks(w, tokens.shape, changes, watcher)
     with hooks.attached():
@@ -52,7 +55,7 @@ def run(w: Weights, tokens: Tensor, lengths: Sequence[int], changes: Sequence[Ch
 
 
 def inputs_of(tokens: Tensor, lengths: Sequence[int], *, causal: bool) -> dict[str, Any]:
-    """Return what a net is called with to run tokens (B, T)."""
+    """Return the arguments with which a net is called to run tokens (B, T)."""
     if causal:
         return {"input_ids": tokens, "use_cache": False}
     ends = torch.tensor(lengths, device=tokens.device)[:, None]
@@ -60,7 +63,7 @@ def inputs_of(tokens: Tensor, lengths: Sequence[int], *, causal: bool) -> dict[s
 
 
 def padded(texts: Sequence[Sequence[int]], padding: int, device: torch.device) -> Tensor:
-    """Return the tokens of texts (B, T), the shorter ones filled up."""
+    """Return the tokens of texts as one array (B, T), with the shorter texts filled up by the token `padding`."""
     T = max(map(len, texts))
     return torch.tensor([[*tokens, *[padding] * (T - len(tokens))] for tokens in texts], device=device)
 
@@ -71,7 +74,7 @@ class _Hooks:
     def __init__(self, w: Weights, size: torch.Size, changes: Sequence[Changes], watcher: Watcher) -> None:
         self.w, self.watcher, self.changes = w, watcher, changes
         self.B, self.T = size
-        self.last: Tensor | None = None  # the stream after the newest layer
+        self.last: Tensor | None = None  # the stream after the latest layer
         self.read = self.mixed = self.keys = torch.empty(0)  # tensors of the layer that is being computed
         self.rotation: Rotation | None = None
 
@@ -148,7 +151,8 @@ class _Hooks:
         self.watcher.stream(layer, "ff", self.last)
 
     def _changes(self, layer: int) -> Iterator[tuple[int, NeuronSet | HeadOff]]:
-        """Sort changes such that those of single positions come last: they hold there, whatever holds everywhere."""
+        """Yield each change of a layer with the number of its prompt. Changes of single positions come last, so that
+        they win over changes of all positions."""
         for b, of_prompt in enumerate(self.changes):
             here = [change for change in of_prompt if change.layer == layer]
             yield from ((b, change) for change in sorted(here, key=lambda change: change.position is not None))
@@ -159,8 +163,8 @@ def _where(change: NeuronSet | HeadOff) -> slice | int:
 
 
 def rotated(x: Tensor, rotation: Rotation) -> Tensor:
-    """Return x (..., d_head) after the rotation of rotary positions: of the subheads that turn, each in the first half
-    is turned together with one in the second half; the others stay."""
+    """Return x (..., d_head) rotated by position. Only the first subheads turn, each in the first half of these
+    together with one in the second half; the others stay."""
     cos, sin = rotation
     turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
     first, second = turning.chunk(2, dim=-1)

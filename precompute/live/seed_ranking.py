@@ -1,10 +1,10 @@
-"""Seed words (section 4.1 of the paper): the query they give, and a plain ranking by it.
+"""Compute the query that seed words give (section 4.1 of the paper), and rank vectors by it in a plain way.
 
-Lens dot, the paper's: q is the weighted mean of the words' centred embeddings, and a vector's score is q · v.
-Lens cosine: the centred embeddings are set to length one first, and the score is q · v / |v|, so that only directions
-count: the weighted mean of the words' cosines with v. A vector of length 0 has the score 0.
+Under the lens dot, the paper's, q is the weighted mean of the words' centred embeddings, and a vector's score is q · v.
+Under the lens cosine, the centred embeddings are set to length one first, and the score is q · v / |v|, the weighted
+mean of the words' cosines with v, so that only directions count. A vector of length 0 has the score 0.
 
-The ranking reads a model layer by layer, for a command; the module seeds answers many visitors from memory.
+The ranking reads a model layer by layer, for a command; the module `seeds` answers many visitors from memory.
 """
 
 from collections.abc import Iterable
@@ -29,8 +29,8 @@ class Ranked:
 
 
 def query(W: Float32, seeds: list[Seed], lens: str = "dot") -> Float64:
-    """Return q (d_model,): the weighted mean of (e - mean row of W), under cosine of the directions of these. A word of
-    several pieces is the mean of its pieces."""
+    """Return q (d_model,): the weighted mean of the words' embeddings, centred by the mean row of W and, under the lens
+    cosine, set to length one. The embedding of a word of several pieces is the mean of its pieces."""
     if wrong := [token for seed in seeds for token in seed.tokens if token >= len(W)]:
         raise NotFound(f"token {wrong[0]} has no embedding: the model has {len(W)}")
     words = np.stack([W[list(seed.tokens)].astype(np.float64).mean(axis=0) for seed in seeds])  # (seeds, d_model)
@@ -42,8 +42,8 @@ def query(W: Float32, seeds: list[Seed], lens: str = "dot") -> Float64:
 
 
 def direction(e: Float64, mean: Float64, name: str) -> Float64:
-    """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, by name, if it has no
-    direction."""
+    """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, which mentions `name`,
+    if it has no direction."""
     centred = e - mean
     length = np.linalg.norm(centred)
     if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(mean)) + SMALLEST_NORM:
@@ -52,14 +52,14 @@ def direction(e: Float64, mean: Float64, name: str) -> Float64:
 
 
 def inverse_lengths(vectors: Float32) -> Float64:
-    """Return 1 / |v| of each of (n, d_model), in float64; 0 for a vector without a direction."""
+    """Return 1 / |v| for each vector v of (n, d_model), in float64; 0 for a vector without a direction."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     return np.asarray(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > SMALLEST_NORM))
 
 
 def weighted_mean(terms: Float64, weights: Float64) -> Float64:
     """Return the sum of weight * term / sum of |weight| for terms (terms, d_model) and weights (terms,); raise
-    BadRequest if only rounding is left."""
+    BadRequest if the terms cancel each other up to rounding."""
     q = np.asarray(weights @ terms / np.abs(weights).sum())
     if len(terms) > 1 and np.linalg.norm(q) <= 1e-9 * np.linalg.norm(terms, axis=1).max():
         raise BadRequest("the seeds cancel each other out: nothing is left to search for")

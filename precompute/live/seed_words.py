@@ -1,4 +1,4 @@
-"""Which tokens stand for a word that somebody types as a seed. Needs the tokenizer alone, and no torch."""
+"""Find the tokens that stand for a word that somebody types as a seed. This needs the tokenizer alone, and no torch."""
 
 from dataclasses import dataclass
 
@@ -9,23 +9,24 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.tokens import CONTINUES
 from lexiscope.precompute.live.wire.grammar import Spelling
 
-LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
+LEADING_SPACES = ("▁", "Ġ")  # how vocabularies write a leading space
 UNKNOWN = {"[UNK]", "<unk>"}  # what stands for text that a vocabulary has no pieces for
 
 
 @dataclass(frozen=True)
 class Seed:
     word: str
-    tokens: tuple[int, ...]  # the pieces that stand for it
+    tokens: tuple[int, ...]  # the pieces that stand for the word
     weight: float = 1.0
 
 
 def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0, spelling: Spelling = "usual") -> Seed:
-    """Return one token with a leading space, else one without, else the pieces of the word with a leading space; or the
-    tokens of the word with a space (`spaced`), or without (`bare`), whether they are one or more.
+    """Return the tokens that stand for a word. Usually this is one token with a leading space; else one without; else
+    the pieces of the word with a leading space. The spellings `spaced` and `bare` give the tokens of the word with or
+    without a space, however many they are.
 
     Some tokenizers put a space before every text themselves: then a word needs no second one. A WordPiece tokenizer
-    does not care about spaces; its pieces (##ing) stand for themselves, although no text is split into one alone.
+    ignores spaces; its pieces (##ing) stand for themselves, although no text is split into one alone.
     """
     try:
         word.encode("utf-8")

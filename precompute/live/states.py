@@ -1,4 +1,5 @@
-"""States of a text after one layer, as numbers for another model and as tokens; and given states as tokens."""
+"""Compute the states of a text after one layer, as numbers for another model and as tokens, and show given states as
+tokens."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ NUMBER_BYTES = 4  # bytes of a float32
 
 
 class _Enough(Exception):
-    """Ends a run after the layer that was asked for."""
+    """Raised to end a run after the layer that was asked for."""
 
 
 class _UpTo(Watcher):
@@ -40,7 +41,7 @@ class _UpTo(Watcher):
 
 
 def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], None]) -> StatesAnswer:
-    """Run a text up to a layer. `check` is called before each layer; what it raises ends the work."""
+    """Run a text up to a layer. `check` is called before each layer; an error that it raises ends the work."""
     layer = w.shape.n_layers - 1 if ask.layer is None else ask.layer
     check_number("layer", layer, w.shape.n_layers)
     tokens = words.prompt(ask.text)
@@ -61,7 +62,7 @@ def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], No
 
 
 def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
-    """Read states by the model's own last steps, as if the model had made the states itself."""
+    """Predict tokens from given states by the model's own last steps, as if the model had made the states itself."""
     positions = count_states(w.shape, ask)
     given = np.frombuffer(ask.states, "<f4").reshape(positions, w.shape.d_model).astype(np.float32)
     states = torch.from_numpy(given).to(w.device)
@@ -71,7 +72,7 @@ def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
 
 
 def count_states(shape: Shape, ask: StatesReadingAsk) -> int:
-    """Return how many states are given; raise BadRequest if they are none of this model."""
+    """Return how many states an ask gives; raise BadRequest if they cannot be states of this model."""
     positions, rest = divmod(len(ask.states), NUMBER_BYTES * shape.d_model)
     if rest or not positions:
         raise BadRequest(

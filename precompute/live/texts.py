@@ -1,4 +1,5 @@
-"""Files of texts that models run on: lines of a .txt, or a CSV, maybe with labels; and a text as tokens of a model."""
+"""Read files of texts that models run on (lines of a .txt, or a CSV with or without labels), and cut a text into
+tokens."""
 
 import csv
 import hashlib
@@ -28,7 +29,7 @@ class Texts:
     labels: tuple[str, ...] | None  # the labels in a CSV, one for each text
 
     def spread(self, limit: int) -> "Texts":
-        """Return at most so many of the texts, evenly spread over the file: files are often sorted by label."""
+        """Return at most `limit` of the texts, evenly spread over the file, because files are often sorted by label."""
         count = len(self.texts)
         if count <= limit:
             return self
@@ -38,7 +39,7 @@ class Texts:
 
 
 def read_texts(path: Path, *, labelled: bool = True) -> Texts:
-    """Read a file of texts; raise BadRequest for whatever is no such file. If `labelled`, a CSV must have labels;
+    """Read a file of texts; raise BadRequest if the file is something else. If `labelled`, a CSV must have labels;
     otherwise labels are not read."""
     columns = COLUMNS if labelled else COLUMNS[:1]
     if path.suffix.lower() not in (".txt", ".csv"):
@@ -65,12 +66,12 @@ def read_texts(path: Path, *, labelled: bool = True) -> Texts:
 
 
 def _name(path: Path) -> str:
-    """Return the name, with question marks for bytes that are no UTF-8."""
+    """Return the name of a file, with question marks for bytes that are not UTF-8."""
     return path.name.encode("utf-8", "replace").decode()[:LONGEST_NAME]
 
 
 def _rows(path: Path, text: str, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Yield what each row that has a text has in these columns."""
+    """Return the values of these columns in every row of a CSV that has a text."""
     former = csv.field_size_limit(LONGEST_FIELD)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""))
@@ -90,7 +91,8 @@ def _rows(path: Path, text: str, columns: tuple[str, ...]) -> list[tuple[str, ..
 
 
 def encode(tokenizer: Tokenizer, text: str) -> Encoded:
-    """Return the tokens that the tokenizer puts before a text, those of the text, and those that it puts after."""
+    """Return three parts of an encoded text: tokens that the tokenizer puts before it, its own tokens, and tokens that
+    the tokenizer puts after it."""
     encoding = tokenizer.encode(text)
     own = [at for at, special in enumerate(encoding.special_tokens_mask) if not special]
     if not own:

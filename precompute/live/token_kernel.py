@@ -1,4 +1,5 @@
-"""Passes over rows of scores on the CPU: the first tokens of a row, how many tokens have more than a given score."""
+"""Read rows of scores on the CPU: find the first tokens of a row, and count the tokens with larger scores than a given
+one."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ LOWEST = np.float32(-np.inf)
 
 @kernel(fastmath={"reassoc", "nsz"})
 def _largest(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """Set out[g] to the largest score of group g."""
+    """Set out[g] to the largest score of group g of GROUP tokens."""
     for g in range(len(out)):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
         most = LOWEST
@@ -29,8 +30,8 @@ def _largest(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
 def first_tokens(scores: NDArray[np.float32], ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
     """Fill ids and values (n, k) with the k largest of each row of scores (n, d_vocab), ties by the smaller id.
 
-    The k-th largest of the groups' maxima is a lower bound of the k-th largest score. A row with a score that is no
-    number gets none.
+    The k-th largest of the maxima of groups is a lower bound of the k-th largest score. A row that holds
+    NaN may get NaN among its values.
     """
     n, d_vocab = scores.shape
     k = ids.shape[1]
@@ -69,8 +70,8 @@ def count_above(scores: NDArray[np.float32], bounds: NDArray[np.float32], out: N
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def _sum_of_exponentials(row: NDArray[np.float32], highest: np.float32) -> float:
-    """Return the sum of exp(score - highest), off by 2e-6: 2**x by its whole part, as bits, and a polynomial for the
-    rest."""
+    """Return the sum of exp(score - highest), off by 2e-6. For speed, powers of two are computed from the bits of a
+    float (the whole part of the exponent) and a polynomial (the rest)."""
     total = 0.0
     for start in range(0, len(row), 512):
         part = np.float32(0)
@@ -102,7 +103,7 @@ def count_around(
     above: NDArray[np.int64], within: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Set above[r, m] to the number of scores of row r that are larger than high[r, m], and within[r, m] to the number
-    of those from low to high."""
+    of scores from low[r, m] to high[r, m]."""
     for r in range(len(scores)):
         row = scores[r]
         for m in range(low.shape[1]):
@@ -119,8 +120,8 @@ def count_around(
 def find_several(
     scores: NDArray[np.float32], low: NDArray[np.float32], high: NDArray[np.float32], within: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return (n, 3): row, range and token of every score from low to high, where within[r, m] says that they are
-    several."""
+    """Return (n, 3): the row r, the range m and the token of every score from low[r, m] to high[r, m], for those ranges
+    that hold several scores, as within[r, m] tells."""
     found = np.empty((within.sum(), 3), np.int64)
     count = 0
     for r in range(len(scores)):

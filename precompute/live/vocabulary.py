@@ -1,6 +1,5 @@
-"""States and vectors as words: products with W_U or W_E, the largest scores of each row, probabilities.
-On a CPU by the kernels of token_kernel, on other devices by torch.
-"""
+"""Turn states and vectors into words: by products with W_U or W_E, the largest scores of each row, and probabilities.
+This is done by the kernels of token_kernel on a CPU, and by torch on other devices."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +26,7 @@ class Top:
 
 
 def top_tokens(scores: Tensor, k: int) -> Top:
-    """Return the k largest of each row of scores (n, d_vocab); of equal scores the smaller id stands first."""
+    """Return the k largest of each row of scores (n, d_vocab); of equal scores the smaller id comes first."""
     k = min(k, scores.shape[1])
     if scores.device.type == "cpu":
         ids, values = torch.empty(len(scores), k, dtype=torch.long), torch.empty(len(scores), k)
@@ -41,7 +40,7 @@ def top_tokens(scores: Tensor, k: int) -> Top:
 
 
 def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
-    """Count the scores of each row of (n, d_vocab) that are larger than its bound (n,)."""
+    """Return for each row of scores (n, d_vocab) how many are larger than its bound, of (n,)."""
     if scores.device.type != "cpu":
         return (scores > bounds[:, None]).sum(dim=1)
     counts = torch.empty(len(scores), dtype=torch.long)
@@ -50,9 +49,9 @@ def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
 
 
 def count_around(scores: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Count, for each row of scores (n, d_vocab) and its m ranges low to high (n, m), float64 on the CPU, the scores
-    above and within (n, m); and return row, range and token (found, 3) of those within, where they are several. All
-    results are on the CPU."""
+    """For each row of scores (n, d_vocab) and its m ranges from low to high (n, m), float64 on the CPU, count the
+    scores above and within each range, (n, m) each; and return row, range and token (found, 3) of the scores in ranges
+    that hold several. All results are on the CPU."""
     infinity = torch.tensor(torch.inf)
     low, high = low.float().nextafter(-infinity), high.float().nextafter(infinity)  # no bound becomes narrower
     if scores.device.type != "cpu":
@@ -69,9 +68,9 @@ def count_around(scores: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Ten
 
 
 def sums_of_exponentials(scores: Tensor, highest: Tensor) -> Tensor:
-    """Return the sum of exp(score - highest) of each row of (n, d_vocab), where highest (n,) is its largest.
+    """Return the sum of exp(score - highest) of each row of (n, d_vocab), where highest (n,) is its largest score.
 
-    The sum is at least 1, which the largest alone gives: rounding must not make a probability larger than 1.
+    The sum is at least 1, the term of the largest score: rounding must not make a probability larger than 1.
     """
     if scores.device.type != "cpu":
         return (scores - highest[:, None]).exp_().sum(dim=1).clamp_(min=1)
@@ -86,9 +85,10 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _by_rows(kernel: Callable[..., None], *arrays: Tensor) -> None:
-    """Call a kernel of token_kernel with as many threads as torch has, each for its share of the rows of all arrays.
+    """Call a kernel of token_kernel in as many threads as torch has, each for its share of the rows of all arrays.
 
-    These threads meet only at the end: torch's own passes over so much meet often, and wait long on a busy machine.
+    These threads wait for each other only at the end. torch's own threads would wait for each other often in so much
+    work, and long on a busy machine.
     """
     threads = torch.get_num_threads()
     share = -(-len(arrays[0]) // threads)
@@ -103,7 +103,7 @@ def _by_rows(kernel: Callable[..., None], *arrays: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """What a stream means at n positions, by the model's own last step."""
+    """What the model predicts from a stream at n positions, by its own last steps."""
 
     ids: Tensor  # (n, k)
     p: Tensor  # (n, k), falling
@@ -112,10 +112,10 @@ class Likelihoods:
 
 
 def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None) -> Likelihoods:
-    """Send stream (n, d_model) through the model's own last steps. Where the model has none to predict with, find the
-    nearest tokens of W_U: p are then cosines.
+    """Predict from a stream (n, d_model) by the model's own last steps. If the model has no head that predicts tokens,
+    find the nearest tokens of W_U instead: p are then cosines.
 
-    Without `answers` (n,) the answer at a position is its own first token.
+    Without `answers` (n,), the answer at a position is its own first token.
     """
     results: list[tuple[Tensor, ...]] = []
     for start in range(0, len(stream), BLOCK):
@@ -126,7 +126,8 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
 
 
 def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple[Tensor, ...]:
-    """Return the columns of Likelihoods for one block, whose scores are freed before the next block."""
+    """Return the fields of Likelihoods for one block of positions, whose scores are freed before the next block is
+    computed."""
     logits = w.model.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
     top = top_tokens(logits, k)
     wanted = top.ids[:, :1] if answers is None else answers[:, None]
@@ -140,7 +141,7 @@ def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple
 
 
 def predicted(predicts: Predicts, ids: Iterable[int], numbers: Iterable[float]) -> Predicted:
-    """Return tokens with their probabilities, or with their cosines where the model only has nearest tokens."""
+    """Return tokens with their probabilities, or with their cosines if the model only has nearest tokens."""
     if predicts == "nearest":
         return scored(ids, numbers)
     likely: list[LikelyToken] = [{"id": token, "p": p} for token, p in zip(ids, numbers, strict=True)]

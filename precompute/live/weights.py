@@ -1,5 +1,6 @@
-"""A model in memory that can run: the net of `transformers`, and its parameters under the names of the field, held
-once. The net is float32, with attention written out; files are safetensors, and no code from outside runs."""
+"""Hold a model in memory that can run: the net of `transformers`, whose parameters are also available under their usual
+names (W_E, w_q, ...), without a copy. The net is float32, with attention written out in torch; its files are
+safetensors, and no code of a checkpoint runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,24 +48,24 @@ class Weights(LoadedParameters):
         return cls(model, load_net(model, device), device)
 
     def vectors(self, kind: str, layer: int) -> Tensor:
-        """Return the vectors of a kind and layer, (count, d_model)."""
+        """Return the vectors of a kind in a layer, (count, d_model)."""
         return self.model.read(layer, kind)
 
     def lacks(self, kind: str, layer: int) -> bool:
         return self.model.directions.lacks(layer, kind)
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
-        """Return the bias of a kind: (count,) if it reads, (d_model,) if it writes."""
+        """Return the bias of a kind of vectors: (count,) if they read, (d_model,) if they write."""
         return self.model.bias(layer, kind)
 
     def every_head(self, kind: str, layer: int) -> Tensor:
-        """Return the vectors of every head, (n_heads, d_head, d_model); what heads share is repeated."""
+        """Return the vectors of every head, (n_heads, d_head, d_model); those that heads share are repeated."""
         heads = self.heads(kind, layer)
         shared_by = self.shape.n_heads // len(heads)
         return heads if shared_by == 1 else heads.repeat_interleave(shared_by, dim=0)
 
     def every_bias(self, kind: str, layer: int) -> Tensor | None:
-        """Return (n_heads, d_head), as every_head does."""
+        """Return the biases of every head, (n_heads, d_head); those that heads share are repeated."""
         bias = self.bias(kind, layer)
         if bias is None:
             return None
@@ -72,7 +73,7 @@ class Weights(LoadedParameters):
         return heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)
 
     def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
-        """Send x (..., d_model) through a norm of the model; the final one has layer 0."""
+        """Send x (..., d_model) through a norm of the model; the layer of the final norm is 0."""
         normed: Tensor = self.model.norm(name, layer)(x)
         return normed
 
@@ -91,14 +92,14 @@ class Weights(LoadedParameters):
         return None if module is None else self._numbers(module)
 
     def transform(self) -> "tuple[Any, Callable[[Tensor], Tensor], Norm] | None":
-        """Return what an encoder's head has before W_U: a linear module, an activation and a norm."""
+        """Return what an encoder's prediction head has before W_U: a linear module, an activation and a norm."""
         made = self.model.transform()
         return made and (made[0], made[1], self._numbers(made[2]))
 
     def unembedding(self, token: int) -> tuple[Tensor, float]:
         """Return the vector (d_model,) whose product with the last state is a token's logit, and the bias that is
-        added. Where the model predicts no tokens, it is the centred row, of length one, whose product with a unit state
-        is the cosine."""
+        added. If the model predicts no tokens, the vector is the token's centred row of W_U, of length one, and the
+        product with a state of length one is the cosine."""
         if not self.model.predicts:
             mean, inverse = self._centred
             return (self.W_U[token] - mean) * inverse[token], 0.0
@@ -107,7 +108,7 @@ class Weights(LoadedParameters):
 
     @cached_property
     def mean_unembedding(self) -> tuple[Tensor, float]:
-        """Return the mean of `unembedding` over all tokens."""
+        """Return the mean over all tokens of the vectors and of the biases that `unembedding` returns."""
         mean, inverse = self._centred
         if not self.model.predicts:
             return inverse @ self.W_U / len(inverse) - mean * inverse.mean(), 0.0
@@ -120,8 +121,8 @@ class Weights(LoadedParameters):
         return Norm(gain, getattr(module, "bias", None), float(eps), centres)
 
     def head_states(self, kind: str, layer: int, x: Tensor) -> Tensor:
-        """Return queries (w_q) or keys (w_k) of states x (n, d_model), as the model makes them but for their turn by
-        position: biases and norms included. (n_heads, n, d_head), grouped heads' keys repeated."""
+        """Return queries (w_q) or keys (w_k) of states x (n, d_model) as the model computes them, with biases and norms
+        but without the rotation by position: (n_heads, n, d_head), with the keys of grouped heads repeated."""
         made = functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
         z = made.view(len(x), -1, self.shape.d_head).transpose(0, 1)
         if norms := self.model.head_norms(layer, kind):
@@ -129,8 +130,8 @@ class Weights(LoadedParameters):
         return z.repeat_interleave(self.shape.n_heads // len(z), dim=0)
 
     def head_norm(self, kind: str, layer: int) -> Norm | None:
-        """Return the norm of queries (w_q) or keys (w_k), where the model has one; gain (n_heads, d_head), or (1,
-        d_head) if heads share it."""
+        """Return the norm of queries (w_q) or keys (w_k), where the model has one. Its gain is (n_heads, d_head), or
+        (1, d_head) if heads share it."""
         norms = [self._numbers(module) for module in self.model.head_norms(layer, kind)]
         if not norms:
             return None
@@ -154,7 +155,8 @@ class Weights(LoadedParameters):
         return mean_and_inverse_lengths(self.W_U)
 
     def neurons(self, x: Tensor, layer: int) -> Tensor:
-        """Return coefficients (..., d_mlp), as they multiply the values, of states (..., d_model) after the norm."""
+        """Return the coefficients (..., d_mlp), by which neurons multiply their values, for states (..., d_model) after
+        the norm."""
         read = {
             kind: functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
             for kind in self.shape.kinds
@@ -173,17 +175,18 @@ class Weights(LoadedParameters):
 
 
 def mean_and_inverse_lengths(W: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean row of W (d_model,), and 1 / the length of every row less the mean (d_vocab,). They are made
-    block by block: a second vocabulary would be a large part of a worker's memory."""
+    """Return the mean row of W (d_model,), and for every row 1 / its length after the mean is subtracted (d_vocab,).
+    They are computed block by block, because a second vocabulary would be a large part of a worker's memory."""
     mean = W.mean(dim=0)
     lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in torch.split(W, BLOCK_ROWS)]
     return mean, 1 / torch.cat(lengths).clamp(min=SMALLEST)
 
 
 def load_net(model: Model, device: torch.device, net_class: str | None = None) -> Any:
-    """Load the net on the device, ready to run; raise BadWeights for whatever `transformers` cannot make of the files.
+    """Load the net on the device, ready to run; raise BadWeights if `transformers` cannot load the files.
 
-    `net_class` is a class of transformers where it is not the family's own, such as CLASSIFIER.
+    `net_class` is the class of transformers to use, such as CLASSIFIER, if it is not the usual one of the model's
+    family.
     """
     import transformers as untyped
 
@@ -198,7 +201,7 @@ def load_net(model: Model, device: torch.device, net_class: str | None = None) -
             folder,
             config=config,
             dtype=torch.float32,
-            attn_implementation="eager",  # the others do not show their weights
+            attn_implementation="eager",  # other implementations do not return their attention weights
             use_safetensors=True,
             trust_remote_code=False,
             local_files_only=True,

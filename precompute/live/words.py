@@ -1,4 +1,4 @@
-"""Words as vectors: which tokens stand for a word, and where it is in the embedding, in float64."""
+"""Turn words into vectors: find which tokens stand for a word, and take the mean of their embeddings, in float64."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float64
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One vocabulary matrix, W_E or W_U, with its mean and norms."""
+    """One vocabulary matrix, W_E or W_U, with its mean row and the norms of its rows."""
 
     embedding: Embedding  # W on the device, and its rows on the CPU; one memory where that is the device
     norm: torch.Tensor  # (d_vocab,) |e_t|, float32
@@ -39,7 +39,7 @@ class Vocabulary:
         return self.embedding.mean  # (d_model,)
 
     def word(self, tokens: Sequence[int]) -> Float64:
-        """Return the mean of the pieces (d_model,), not centred."""
+        """Return the mean embedding (d_model,) of a word's tokens, not centred."""
         return np.asarray(self.embedding.rows[list(tokens)].astype(np.float64).mean(axis=0))
 
     def alike(self, tokens: Sequence[int]) -> float | None:
@@ -51,8 +51,8 @@ class Vocabulary:
         return float((np.square(units.sum(axis=0)).sum() - count) / (count * (count - 1))) if count > 1 else None
 
     def direction(self, e: Float64, name: str) -> Float64:
-        """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, by name, if it has
-        no direction."""
+        """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, which mentions
+        `name`, if it has no direction."""
         return direction(e, self.mean, name)
 
 
@@ -71,8 +71,8 @@ class Words:
         return cls(tokenizer, reads, writes, w.shape.causal, w.padding)
 
     def usual_position(self, tokens: tuple[int, ...]) -> int:
-        """Return the position that is looked at unless another is chosen: where a decoder predicts the next token, the
-        mask of an encoder, or else its last token that the tokenizer did not put there itself."""
+        """Return the position that is shown unless another is chosen: a decoder's last position, which predicts the
+        next token; an encoder's mask token or, without one, the last token that the tokenizer did not add itself."""
         if self.causal:
             return len(tokens) - 1
         special = {number: token.content for number, token in self.tokenizer.get_added_tokens_decoder().items()}
@@ -88,7 +88,7 @@ class Words:
         return tokens
 
     def prompt(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of a text as the model is given it, with those that the tokenizer itself puts before it."""
+        """Return the tokens of a text as the model is given it, with those that the tokenizer adds itself."""
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:

@@ -1,1 +1,2 @@
-"""What the paper printed, as data, and how much of a printed list is in ours. Read with numpy and pydantic alone."""
+"""Hold the lists and numbers that the paper printed, and compare printed lists with those of an index. Only numpy and
+pydantic are needed."""

@@ -1,4 +1,5 @@
-"""The paper's printed lists as labels of gpt2-medium and gpt2, without what is doubtful in print."""
+"""Turn the lists that the paper printed into labels of gpt2-medium and gpt2, without entries that are doubtful in
+print."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 from lexiscope.precompute.index.label_files import FiledLabel, Label
 from lexiscope.precompute.paper import lists
 
-FILE = "the paper"  # what people call where these labels stand
+FILE = "the paper"  # the name under which these labels are shown, in place of a file's
 
 
 def paper_labels() -> tuple[FiledLabel, ...]:
@@ -15,7 +16,7 @@ def paper_labels() -> tuple[FiledLabel, ...]:
 
 
 def _first_words(texts: Iterable[str]) -> str:
-    """Return the first entries, as a title for what the paper gives none."""
+    """Return the first entries of a list as a title, where the paper gives none."""
     return ", ".join(text.strip() for text in texts)
 
 
@@ -66,7 +67,8 @@ def _of_lookups() -> Iterator[Label]:
 
 
 def _of_fine_tuning() -> Iterator[Label]:
-    """Return labels of the model as a whole, because the paper does not say which vectors it printed."""
+    """Return labels for lists of fine-tuned vectors. They are about the model as a whole, because the paper does not
+    say which vectors it printed."""
     for kind in dict.fromkeys(each.kind for each in lists.differences()):
         tables = [each for each in lists.differences() if each.kind == kind]
         words = dict.fromkeys(word.strip() for each in tables for word in (*each.diff[:6], *each.minus_diff[:6]))

@@ -1,5 +1,5 @@
-"""The lists that the paper printed in its appendices: of heads, neurons, looked-up neurons and fine-tuned vectors, and
-its numbers. README.md beside the files says where they are from and how far to trust them."""
+"""Read the lists that the paper printed in its appendices (of heads, neurons, looked-up neurons and fine-tuned vectors)
+and its numbers. README.md beside the files says where they are from and how far to trust them."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from lexiscope.precompute.index.manifest import Manifest
 
 MEDIUM, BASE = "gpt2-medium", "gpt2"  # the models whose lists are printed
 PUBLISHED_MODELS = (MEDIUM, BASE)
-HUB_OWNERS = ("", "openai-community/")  # before a model's name, in what it is made from
+HUB_OWNERS = ("", "openai-community/")  # owners that may stand before a model's name in the source of an index
 TITLE = "Analyzing Transformers in Embedding Space"
 CITATION = f"Dar, Geva, Gupta, Berant: {TITLE} (2022)"
 URL = "https://arxiv.org/abs/2209.02535"
@@ -27,7 +27,7 @@ class Printed(BaseModel):
 
 
 class PrintedHead(Printed):
-    """The first 50 pairs of a head, of which some could not be read."""
+    """The first 50 pairs that the paper printed of a head, of which some could not be read."""
 
     model: str
     matrix: Literal["vo", "qk"]
@@ -72,7 +72,8 @@ class PrintedLookup(Printed):
 
 
 class PrintedDifference(Printed):
-    """A vector after fine-tuning less the same before, as words; which vector it is, is not printed."""
+    """What fine-tuning changed in a vector (after minus before), as words; the paper does not say which vector it
+    is."""
 
     model: str
     task: str
@@ -94,7 +95,7 @@ class PrintedNumber(Printed):
 
 
 def published_lists(model: str, source: str) -> str | None:
-    """Say whose printed lists belong to a model, by its name or by what it is made from."""
+    """Return the model whose printed lists belong to the model with this name or source; None if there are none."""
     for name in PUBLISHED_MODELS:
         if model == name or source in [owner + name for owner in HUB_OWNERS]:
             return name
@@ -102,7 +103,7 @@ def published_lists(model: str, source: str) -> str | None:
 
 
 def lists_of(manifest: Manifest) -> str | None:
-    """Return the model whose printed lists belong to an index: of a difference, its base."""
+    """Return the model whose printed lists belong to an index; for a difference, that is the model of its base."""
     if manifest.minus:
         base = published_lists(manifest.minus.model, manifest.minus.source)
         return base if base == BASE else None

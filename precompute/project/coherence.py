@@ -1,7 +1,7 @@
-"""How coherent a list is: how close its tokens are to each other.
+"""Measure how coherent a list of tokens is: how close its tokens are to each other in the embedding.
 
-Tokens that are in an unusual share of a layer's lists (hubs) say nothing about a vector and are left out of coherence.
-It is of the first DEPTH tokens of a list, whether an index stores fewer or more.
+Hubs, tokens that are in an unusual share of a layer's lists, say nothing about a single vector and are left out. Hubs
+and coherence are always computed from the first DEPTH tokens of a list, whether an index stores fewer or more.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from lexiscope.precompute.project.compiled import kernel
 from lexiscope.precompute.project.embedding import Embedding, Float32
 from lexiscope.precompute.shape import HUB_FACTOR
 
-DEPTH = 100  # tokens of a list that are looked at; the k of the paper's Sim_k
+DEPTH = 100  # tokens of a list that are used; the k of the paper's Sim_k
 FIRST_TOKENS = 20  # tokens that count for coherence: the first that are not hubs
 DIRECTIONS_AT_ONCE = 4096
 
@@ -23,10 +23,11 @@ Ids = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Directions:
-    """A vocabulary's tokens to compare with each other; they are centred and normalised when they are looked at."""
+    """The embeddings of a vocabulary, to be compared with each other: each is centred and set to length one when it is
+    used."""
 
     embedding: Embedding
-    missing: NDArray[np.bool_]  # (d_vocab,) the tokens without direction
+    missing: NDArray[np.bool_]  # (d_vocab,) the tokens without a direction
 
     @classmethod
     def of(cls, embedding: Embedding) -> "Directions":
@@ -38,7 +39,8 @@ class Directions:
 
 
 def hubs(ids: Sequence[Ids], d_vocab: int) -> NDArray[np.bool_]:
-    """Return the hubs (lenses, d_vocab) by the lists (n, lenses, ends, depth) of all kinds of one layer."""
+    """Return the hubs of one layer, tokens in an unusual share of its lists, as flags (lenses, d_vocab). `ids` are the
+    lists (n, lenses, ends, depth) of the vectors of each kind."""
     lenses, depth = ids[0].shape[1], ids[0].shape[3]
     lists = sum(kind.shape[0] * kind.shape[2] for kind in ids)
     counts = [sum(np.bincount(kind[:, lens].ravel(), minlength=d_vocab) for kind in ids) for lens in range(lenses)]
@@ -46,9 +48,10 @@ def hubs(ids: Sequence[Ids], d_vocab: int) -> NDArray[np.bool_]:
 
 
 def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: Directions) -> Float32:
-    """Return the mean pairwise cosine of the first tokens of each list, hubs left out: ids (n, k) -> (n,).
+    """Return the mean pairwise cosine (n,) of the first tokens of each list, ids (n, k).
 
-    It is NaN where fewer than two tokens are left; tokens without direction are left out, too. `left_out` (d_vocab,).
+    Tokens that are flagged in `left_out` (d_vocab,), such as hubs, and tokens without a direction do not count. The
+    result is NaN where fewer than two tokens are left.
     """
     first, weight = _first_tokens(ids, left_out | directions.missing)
     embedding, out = directions.embedding, np.empty(len(ids), np.float32)
@@ -66,8 +69,8 @@ def _mean_cosines(
     inverse: Float32,  # (d_vocab,)
     out: Float32,  # (n,)
 ) -> None:
-    """Return mean cosines by |u_1 + ... + u_m|² = m + the sum over ordered pairs of u_i · u_j. Directions u are made
-    one at a time: those of a whole vocabulary would take as much memory as the vocabulary."""
+    """Set `out` to mean cosines, by |u_1 + ... + u_m|² = m + the sum over ordered pairs of u_i · u_j. Directions u are
+    computed one at a time: those of a whole vocabulary would take as much memory as the vocabulary."""
     total = np.empty(rows.shape[1], np.float32)
     for n in range(len(first)):
         total[:] = 0
@@ -86,7 +89,8 @@ def _mean_cosines(
 
 
 def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, target: Directions) -> np.float32:
-    """Return the coherence of a list of pairs (n, 2): the mean of its two sides, each by its first different tokens."""
+    """Return the coherence of a list of pairs (n, 2): the mean of the coherences of its two sides, each computed from
+    the first distinct tokens at that side."""
     sides = []
     for side, directions in enumerate((source, target)):
         _, first_rank = np.unique(pairs[:, side], return_index=True)
@@ -96,7 +100,8 @@ def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, 
 
 
 def _first_tokens(ids: Ids, left_out: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Float32]:
-    """Return (n, FIRST_TOKENS) tokens, and 1 for those that are there; missing ones are token 0 with weight 0."""
+    """Return the first FIRST_TOKENS tokens of each list that are not left out, and their weights, (n, FIRST_TOKENS)
+    each. A list with fewer tokens is filled up with token 0 at weight 0."""
     kept = ~left_out[ids]
     position = np.cumsum(kept, axis=1) - 1  # among those kept
     row, rank = np.nonzero(kept & (position < FIRST_TOKENS))

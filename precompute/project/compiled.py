@@ -1,6 +1,8 @@
-"""Compiles kernels to machine code, once: `@kernel()` keeps what it compiled on disk for as long as no source changes.
+"""Compile kernels (functions for numba) to machine code once: `@kernel()` keeps the compiled code on disk for as long
+as no source file changes.
 
-numba's own rule looks at the file of a kernel alone; but a kernel holds the code and constants of others it uses.
+numba's own cache checks the file of a kernel alone, but a kernel also contains the code and constants of functions that
+it uses.
 """
 
 import hashlib
@@ -25,7 +27,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def kernel(*, fastmath: bool | set[str] = False) -> Callable[[F], F]:
-    """Compile a function at its first call; threads run it side by side."""
+    """Return a decorator that compiles a function at its first call; several threads can run the compiled code at
+    once."""
 
     def compile_(function: F) -> F:
         compiled = njit(nogil=True, fastmath=fastmath)(function)
@@ -39,7 +42,7 @@ def kernel(*, fastmath: bool | set[str] = False) -> Callable[[F], F]:
     return compile_
 
 
-# Why this rests on a class and an attribute that numba does not document: with plain `njit(cache=True)` the first call
+# This uses a class and an attribute that numba does not document: with plain `njit(cache=True)` the first call
 # of a kernel raises whatever unpickling a damaged file raises, or the OSError of a full disk, and numba has no public
 # way to go on without its cache. test_compiled.py damages files, so an update of numba that changes this is noticed.
 class TolerantCache(FunctionCache):  # type: ignore[misc]
@@ -60,8 +63,8 @@ class TolerantCache(FunctionCache):  # type: ignore[misc]
 
 @cache
 def _cache_folder() -> Path | None:
-    """Return NUMBA_CACHE_DIR if it is set; else a folder beside the sources, or with the user's caches. Return None if
-    none can be written."""
+    """Return the folder for compiled code: NUMBA_CACHE_DIR if it is set; else a folder beside the sources, or with the
+    user's caches. Return None if no such folder can be written."""
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "lexiscope"
     configured = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
     name = f"kernels-{digest(KERNEL_FOLDERS)}"

@@ -1,6 +1,7 @@
-"""A vocabulary matrix (W_E, or W_U where it differs) with what the two lenses need: mean row and norms, in float64.
+"""Hold a vocabulary matrix, W_E or W_U, with its mean row and the norms of its rows in float64, which both lenses need:
+scores are dot products with its rows, or cosines with its centred rows.
 
-Always computed on the CPU, so that an index does not depend on the device that built it.
+These numbers are always computed on the CPU, so that an index does not depend on the device that built it.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ Int32 = NDArray[np.int32]
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 
-# A token has no direction if its centred norm is rounding noise, below this share of the norms it comes from, or has
-# no inverse in float32.
+# A token has no direction if the norm of its centred row is below this share of the norms it comes from, which is
+# rounding noise, or if this norm has no inverse in float32.
 ROUNDING_SHARE = 1e-9
 SMALLEST_NORM = 1e-37
 
@@ -31,7 +32,7 @@ class Embedding:
 
     @classmethod
     def of(cls, W: torch.Tensor, device: torch.device) -> "Embedding":
-        """Measure W (d_vocab, d_model) float32."""
+        """Compute the mean row and the norms of W (d_vocab, d_model), which is float32."""
         rows = np.ascontiguousarray(W.cpu().numpy())
         if not np.isfinite([rows.min(initial=0), rows.max(initial=0)]).all():  # min and max are NaN if there is one
             raise BadWeights("the embedding holds values that are not finite: no list can be made from it")
@@ -46,11 +47,12 @@ class Embedding:
 
     @property
     def inverse_norm(self) -> Float64:
-        """Return 1 / |e_t - mean| (d_vocab,), and 0 for a token without direction: all its cosine scores are 0."""
+        """Return 1 / |e_t - mean| for each row e_t, (d_vocab,), and 0 for a token without a direction: all its cosine
+        scores are 0."""
         return np.divide(1.0, self.centred_norm, out=np.zeros_like(self.centred_norm), where=self.centred_norm > 0)
 
     def directions(self, tokens: slice | torch.Tensor = slice(None)) -> torch.Tensor:
-        """Return the rows (tokens, d_model) float32 of some tokens or of all, centred and normalised."""
+        """Return the rows of some tokens, or of all, centred and set to length one: (tokens, d_model), float32."""
         mean = torch.from_numpy(self.mean).float().to(self.on_device.device)
         inverse = torch.from_numpy(self.inverse_norm).float().to(self.on_device.device)
         return (self.on_device[tokens] - mean).mul_(inverse[tokens][:, None])

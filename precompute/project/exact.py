@@ -1,9 +1,10 @@
-"""The score itself: computed in float64 in a fixed order, rounded once to float32. Searches only propose candidates.
+"""Compute exact scores: in float64, in a fixed order, rounded once to float32. Searches only propose candidates; the
+scores computed here decide.
 
-Scores of pairs are made here (`pair_scores`). A vector's scores are made in vector_kernel.py from the `dot` of this
-module, also under the cosine lens: there (dot - dot with the mean) / norm. Both depend on vector and tokens alone, so
+The scores of pairs are made here (`pair_scores`), those of vectors in vector_kernel.py from the `dot` of this module;
+under the cosine lens these are (dot - dot with the mean row) / norm. A score depends on its vector and tokens alone, so
 lists do not depend on device, block size or number of threads, equal embeddings get equal scores, and a brute-force
-computation in float64 gives the same lists, up to what the order of its sums does to the last bit.
+computation in float64 gives the same lists, except that another order of sums may change the last bit of a score.
 """
 
 import numpy as np
@@ -17,8 +18,8 @@ LANES = 32  # running sums of a dot product: enough to fill any processor's vect
 
 @kernel()
 def dot(x: Float32, y: Float32, lanes: Float64) -> float:
-    """Return x · y in float64; `lanes` (LANES,) is scratch. Products of two float32 are exact there, sums have one
-    order."""
+    """Return x · y in float64; `lanes` (LANES,) is memory for the running sums. Products of two float32 numbers are
+    exact in float64, and they are always added in the same order."""
     lanes[:] = 0.0
     whole = len(x) // LANES * LANES
     for start in range(0, whole, LANES):
@@ -37,7 +38,7 @@ def dot(x: Float32, y: Float32, lanes: Float64) -> float:
 @kernel()
 def _rows_times(rows: Float64, W: Float64) -> Float64:
     """Multiply rows (n, d_model) with W (d_model, d_head), each row by itself, so that equal rows give equal
-    results."""
+    products."""
     out = np.zeros((len(rows), W.shape[1]))
     for r in range(len(rows)):
         for i in range(W.shape[0]):
@@ -67,8 +68,8 @@ def pair_scores(
     i: Int32,
     j: Int32,
 ) -> Float32:
-    """Return the scores of token pairs (i[n], j[n]): e_i W_left · e_j W_right, with W_left and W_right (d_model,
-    d_head)."""
+    """Return the score of each pair of tokens (i[n], j[n]): e_i W_left · e_j W_right, where e_i and e_j are their
+    embeddings, and W_left and W_right are (d_model, d_head)."""
     from_tokens, i_row = np.unique(i, return_inverse=True)
     to_tokens, j_row = np.unique(j, return_inverse=True)
     A = _rows_times(_lensed_rows(source, from_tokens, lens), W_left.astype(np.float64))
@@ -80,6 +81,7 @@ def pair_scores(
 
 
 def _lensed_rows(embedding: Embedding, tokens: Int32, lens: str) -> Float64:
-    """Return the rows (len(tokens), d_model), centred under the cosine lens, not yet normalised."""
+    """Return the embeddings of these tokens in float64, (len(tokens), d_model); under the cosine lens they are centred,
+    but not yet set to length one."""
     rows = embedding.rows[tokens].astype(np.float64)
     return rows - embedding.mean if lens == "cosine" else rows

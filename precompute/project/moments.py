@@ -1,8 +1,8 @@
-"""Moments of lists: how the scores of a vector spread over all tokens, from its product with the vocabulary.
+"""Compute moments, which tell how the scores of a vector are distributed over all tokens.
 
-Of each vector and lens: the mean, the standard deviation, the skew and the excess kurtosis of its scores, and how many
-standard deviations the largest and the smallest score are away from the mean. Sums are in float64; the products are
-those that lists are made from, in float32.
+For each vector and lens these are the mean, the standard deviation, the skew and the excess kurtosis of its scores, and
+how many standard deviations the largest and the smallest score are away from the mean. They are summed in float64 from
+the float32 products that lists are made from.
 """
 
 from collections.abc import Sequence
@@ -23,46 +23,50 @@ LEAST = 1e-37  # a standard deviation that float32 can hardly hold
 
 @dataclass(frozen=True)
 class Moments:
-    """Arrays of n vectors. Skew, kurtosis and z are NaN where all scores are equal, as those of a vector of zeros."""
+    """The moments of n vectors, as arrays. Skew, kurtosis and z are NaN where all scores are equal, as those of a
+    vector of zeros are."""
 
-    moments: NDArray[np.float32]  # (n, L, 4): mean, sd, skew, kurtosis
-    z: NDArray[np.float32]  # (n, L, E): (score - mean) / sd of the first token of either list
+    moments: NDArray[np.float32]  # (n, lenses, 4): mean, sd, skew, kurtosis
+    z: NDArray[np.float32]  # (n, lenses, ends): (score - mean) / sd of the first token of either list
 
     @classmethod
     def of_zeros(cls, n: int, n_lenses: int) -> "Moments":
-        """Make room for n vectors; they have the moments of a vector of zeros until others are written."""
+        """Return arrays for n vectors that hold the moments of vectors of zeros until others are written."""
         moments = np.zeros((n, n_lenses, 4), np.float32)
         moments[..., 2:] = np.nan
         return cls(moments, np.full((n, n_lenses, len(ENDS)), np.nan, np.float32))
 
 
 class MomentsOfProducts:
-    """Computes moments with one vocabulary under some lenses, on the device where the products are."""
+    """Compute moments (mean, standard deviation, ...) of scores with one vocabulary under some lenses, on the device
+    that has the products."""
 
     def __init__(self, embedding: Embedding, lenses: Sequence[str]) -> None:
         self._lenses = [LENSES.index(lens) for lens in lenses]
         self._mean, self._inverse_norm = embedding.mean, embedding.inverse_norm  # (d_model,), (d_vocab,)
         sizes = embedding.norm, embedding.norm * embedding.inverse_norm
-        self._size = np.array([np.sqrt(np.mean(size**2)) for size in sizes])  # (L,)
+        self._size = np.array([np.sqrt(np.mean(size**2)) for size in sizes])  # (lenses,)
 
     def write(self, V: torch.Tensor, product: torch.Tensor, into: Moments, rows: NDArray[np.intp]) -> None:
-        """Write the moments of V (n, d_model) with the product (n, d_vocab) into these rows."""
+        """Write the moments of the vectors V (n, d_model), whose products with the vocabulary are (n, d_vocab), into
+        these rows of `into`."""
         vectors = V.cpu().numpy().astype(np.float64)
-        shift = vectors @ self._mean  # (n,) by which scores under `dot` are larger than those of centred embeddings
+        shift = vectors @ self._mean  # (n,) by how much scores under `dot` are larger than those of centred embeddings
         sums = np.empty((len(V), len(LENSES), 6))
         if product.device.type == "cpu":
             _sum_powers(product.numpy(), shift, self._inverse_norm, sums)
         else:
             _sum_on_device(product, shift, self._inverse_norm, sums)
-        constant = CONSTANT * self._size * np.linalg.norm(vectors, axis=1)[:, None] + LEAST  # (n, L)
+        constant = CONSTANT * self._size * np.linalg.norm(vectors, axis=1)[:, None] + LEAST  # (n, lenses)
         moments, z = _moments(sums, product.shape[1], constant)
         moments[:, 0, 0] += shift
         into.moments[rows], into.z[rows] = moments[:, self._lenses], z[:, self._lenses]
 
 
 def _moments(sums: Float64, n_tokens: int, constant: Float64) -> tuple[Float64, Float64]:
-    """Return (n, L, 4) and (n, L, E) from the sums (n, L, 6) of powers 1 to 4, the largest and the smallest score."""
-    first, second, third, fourth = np.moveaxis(sums[..., :4] / n_tokens, -1, 0)  # (n, L) each
+    """Return mean, standard deviation, skew and kurtosis, (n, lenses, 4), and z of the largest and the smallest score,
+    (n, lenses, 2), from `sums` (n, lenses, 6): the sums of the powers 1 to 4 of scores, and these two scores."""
+    first, second, third, fourth = np.moveaxis(sums[..., :4] / n_tokens, -1, 0)  # (n, lenses) each
     variance = second - first**2
     sd = np.sqrt(np.maximum(variance, 0))
     sd[sd <= constant] = 0
@@ -74,7 +78,8 @@ def _moments(sums: Float64, n_tokens: int, constant: Float64) -> tuple[Float64, 
 
 @kernel(fastmath={"reassoc", "contract", "nsz", "nnan"})
 def _sum_powers(product: NDArray[np.float32], shift: Float64, inverse_norm: Float64, sums: NDArray[np.float64]) -> None:
-    """Sum the powers of centred scores and of those under `cosine`, in one pass over the product (n, d_vocab)."""
+    """Set `sums` to the sums of the powers 1 to 4 of centred scores and of cosines, and to their largest and smallest,
+    in one pass over the product (n, d_vocab)."""
     for v in range(product.shape[0]):
         row = product[v]
         a = b = c = d = e = f = g = h = 0.0
@@ -102,7 +107,7 @@ def _sum_powers(product: NDArray[np.float32], shift: Float64, inverse_norm: Floa
 
 
 def _sum_on_device(product: torch.Tensor, shift: Float64, inverse_norm: Float64, sums: Float64) -> None:
-    """Do the same where the product is, some vectors at a time."""
+    """Set `sums` as _sum_powers does, but by torch on the device that has the product, for some vectors at a time."""
     shifts, inverse = (torch.from_numpy(numbers).to(product.device) for numbers in (shift, inverse_norm))
     step = max(1, AT_ONCE // product.shape[1])
     for start in range(0, len(product), step):

@@ -1,4 +1,5 @@
-"""Finds the nearest tokens of every token: its centred, normalised embedding is projected like any other vector."""
+"""Find the nearest tokens of every token: its embedding, centred and set to length one, is projected onto the
+vocabulary like any other vector."""
 
 from concurrent.futures import Executor
 from typing import Any
@@ -13,7 +14,8 @@ from lexiscope.precompute.shape import LENSES
 
 
 def nearest_tokens(embedding: Embedding, pool: Executor) -> dict[str, NDArray[Any]]:
-    """Return the `neighbours.*` arrays: of each token the others with the largest cosine, ties by the smaller id."""
+    """Return the arrays `neighbours.*` of an index: for each token, the others with the largest cosine, ties by the
+    smaller id."""
     d_vocab = len(embedding.rows)
     projector = Projector(embedding, min(NEAREST + 1, d_vocab))
     lists = projector.start(d_vocab, embedding.directions, pool).result()

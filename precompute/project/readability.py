@@ -1,7 +1,7 @@
-"""How well a list of pairs can be read: whether a person could name what the head does, from its first pairs.
+"""Measure how well a list of pairs can be read: whether a person could name what the head does from its first pairs.
 
 A pair can be read if its two words are alike (buy, purchase), or if other pairs are like it on both sides (Chile,
-Chilean beside Spain, Spanish). README.md says how this follows people's ratings.
+Chilean beside Spain, Spanish). README.md says how well this agrees with people's ratings.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ Ids = NDArray[np.integer]
 def readability(pairs: Ids, source: Embedding, target: Embedding) -> np.float32:
     """Return the mean of how well each of the first pairs (n, 2) can be read, from -1 to 1; NaN without a pair.
 
-    c is the cosine of two tokens' centred embeddings, 0 for a token without direction. The pair (a, b) has the larger
-    of c(a, b) and the mean of c(a, a') · c(b, b') over the three other pairs (a', b') for which this is largest; tokens
-    that are written are compared with each other in `target`, all others in `source`.
+    Let c be the cosine of two tokens' centred embeddings, 0 for a token without a direction. The value of a pair (a, b)
+    is the larger of two numbers: c(a, b), and the mean of c(a, a') · c(b, b') over the three other pairs (a', b') for
+    which this product is largest. For c(b, b') the embeddings of `target` are used, otherwise those of `source`.
     """
     first = pairs[:FIRST_PAIRS].astype(np.int64)
     if not len(first):

@@ -1,7 +1,8 @@
-"""How far a float32 computation can be from the true value: by these bounds the searches prove that nothing is missed.
+"""Bound how far a float32 computation can be from the true value. With these bounds the searches prove that they miss
+nothing.
 
-Standard forward error analysis (Higham, Accuracy and Stability of Numerical Algorithms, chapter 3): a dot product of
-length n, summed in any order, with or without fused multiply-add, is off by at most gamma(n) |x||y|.
+This is standard forward error analysis (Higham, Accuracy and Stability of Numerical Algorithms, chapter 3): a dot
+product of length n, summed in any order, with or without fused multiply-add, is off by at most gamma(n) |x||y|.
 """
 
 UNIT = 2.0**-24  # unit roundoff of float32

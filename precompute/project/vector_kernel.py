@@ -1,6 +1,7 @@
-"""Exact top-k of float32 scores on the CPU: one pass over a vector's scores feeds both lenses and both ends.
+"""Find the exact top-k tokens of vectors on the CPU: one pass over the float32 scores of a vector serves both lenses
+and both ends, which are the largest and the smallest scores.
 
-The scores of the matrix product only say which tokens may be on a list; those are scored again by exact.dot.
+The scores of the matrix product only tell which tokens may be on a list; those tokens are scored again by exact.dot.
 """
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from lexiscope.precompute.project.compiled import kernel
 from lexiscope.precompute.project.exact import LANES, dot
 
-GROUP = 64  # tokens whose extreme scores are looked at first
+GROUP = 64  # tokens of which only the extreme scores are compared at first
 FASTMATH = {"reassoc", "contract", "nsz"}  # only where candidates are found: exact scores keep their order of sums
 LOWEST = np.float32(-np.inf)
 
@@ -27,8 +28,8 @@ def order_key(score: np.float32, token: int) -> np.int64:
 def _group_extremes(
     row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
-    """Set out[lens, end, g] to the largest score of either sign in group g of GROUP tokens, in one pass for both
-    lenses."""
+    """Set out[lens, end, g] to the largest score in group g of GROUP tokens or, for the bottom end, to the largest
+    negated score, in one pass for both lenses."""
     for g in range(out.shape[2]):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
         top = bottom = cosine_top = cosine_bottom = LOWEST
@@ -96,10 +97,11 @@ def _find_candidates(
     candidates: NDArray[np.int32],
     bounds: NDArray[np.float32],
 ) -> int:
-    """Write into `candidates`, rising, every token that may be among the k largest of sign * score; return how many.
+    """Write into `candidates`, in rising order, every token that may be among the k largest of sign * score; return how
+    many there are.
 
-    The k-th largest of any set of lower bounds is a lower bound of the k-th largest score: this is applied first to
-    groups, then to what the groups gave.
+    The k-th largest of any set of lower bounds is a lower bound of the k-th largest score: this is used first for
+    groups of tokens, then for the tokens of the groups that are left.
     """
     floor = LOWEST
     if k <= len(extremes):
@@ -137,8 +139,8 @@ def _dots(
     out: NDArray[np.float64],
     lanes: NDArray[np.float64],
 ) -> None:
-    """Compute exact v · e_t of the candidates; those of `known` (rising, as the candidates are) are not computed
-    again."""
+    """Compute the exact products v · e_t of the candidates. Those of tokens in `known`, which rise as the candidates
+    do, are taken from `known_dots`."""
     at = 0
     for c in range(len(candidates)):
         while at < len(known) and known[at] < candidates[c]:
@@ -160,7 +162,7 @@ def _write_list(
     ids: NDArray[np.uint32],  # (k,) out
     out: NDArray[np.float32],  # (k,) out
 ) -> None:
-    """Round the exact scores of the candidates, and write the best."""
+    """Round the exact scores of the candidates, and write the best ones into a list: `ids` and `out`."""
     sign = np.float32(1 - 2 * end)
     keys = np.empty(len(candidates), np.int64)
     exact = np.empty(len(candidates), np.float32)
@@ -189,7 +191,7 @@ def select(
     ids: NDArray[np.uint32],  # (n, 2, 2, k) out
     out: NDArray[np.float32],  # (n, 2, 2, k) out
 ) -> None:
-    """Make the lists of some vectors, both lenses and both ends, from their products with the vocabulary."""
+    """Make the lists of some vectors, for both lenses and both ends, from their products with the vocabulary."""
     d_vocab, k = scores.shape[1], ids.shape[3]
     scales = np.ones((2, d_vocab), np.float32)
     scales[1] = inverse.astype(np.float32)
@@ -243,7 +245,7 @@ def rank(
     ids: NDArray[np.uint32],  # (n, 2, 2, k) out
     out: NDArray[np.float32],  # (n, 2, 2, k) out
 ) -> None:
-    """Make the lists of vectors whose candidates are known: exact scores, in order."""
+    """Make the lists of vectors whose candidates are known: score these exactly, and sort them."""
     dots = np.empty(candidates.shape[3])
     lanes = np.empty(LANES)
     for v in range(len(candidates)):

@@ -1,6 +1,7 @@
-"""Top-k token lists of parameter vectors: a float32 product on the device, then exact selection. Knows no model.
+"""Make the top-k token lists of vectors: a float32 product on the device, then exact selection. Nothing here depends on
+the model.
 
-Lists are (n, lens, end, k) in the order of shape.LENSES and shape.ENDS.
+Lists are (n, lenses, ends, k) in the order of shape.LENSES and shape.ENDS.
 """
 
 import time
@@ -33,7 +34,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class PendingLists:
-    """Lists that a pool is computing."""
+    """Lists that the threads of a pool are still computing."""
 
     lists: Lists
     blocks: list[Future[float]]  # seconds per vector
@@ -45,7 +46,7 @@ class PendingLists:
 
 
 class Projector:
-    """Projects vectors onto one vocabulary matrix. Holds what all vectors share."""
+    """Project vectors onto one vocabulary matrix. An object holds what all vectors share."""
 
     def __init__(self, embedding: Embedding, k: int) -> None:
         self.embedding = embedding
@@ -68,18 +69,18 @@ class Projector:
 
     @property
     def block_size(self) -> int:
-        """The number of vectors that are multiplied at once."""
+        """Return the number of vectors that are multiplied at once."""
         return max(LEAST_BLOCK, min(BLOCK, BLOCK_SCORES // len(self.embedding.rows)))
 
     def lists(self, V: torch.Tensor, pool: Executor) -> Lists:
-        """Return the lists of V (n, d_model)."""
+        """Return the lists of the vectors V (n, d_model)."""
         return self.start(len(V), V.__getitem__, pool).result()
 
     def start(
         self, n: int, read: Callable[[slice], torch.Tensor], pool: Executor, see: See | None = None
     ) -> PendingLists:
-        """Start to make the lists of n vectors. `read` gives some of the vectors, and never all at once: they are
-        multiplied in blocks. `see` is given the vectors and the product of each block, too."""
+        """Start to make the lists of n vectors. They are multiplied in blocks, so `read` is asked for the vectors of
+        one block at a time. `see` is called with the vectors and the product of each block, too."""
         lists = Lists(np.empty((n, 2, 2, self.k), np.uint32), np.empty((n, 2, 2, self.k), np.float32))
         size = self.block_size
 
@@ -97,7 +98,8 @@ class Projector:
         return PendingLists(lists, [pool.submit(project_block, start) for start in range(0, n, size)])
 
     def select(self, V: torch.Tensor, product: torch.Tensor, ids: Ids, scores: Float32) -> None:
-        """Write the lists of V (n, d_model), from its product (n, d_vocab), into `ids` and `scores` (n, 2, 2, k)."""
+        """Write the lists of V (n, d_model), whose product with the vocabulary is (n, d_vocab), into `ids` and
+        `scores`, (n, lenses, ends, k) each."""
         vectors = np.ascontiguousarray(V.cpu().numpy())
         if product.device.type == "cpu":
             errors, mean_dots = self.vector_errors(vectors), self.mean_dots(vectors)
@@ -114,8 +116,8 @@ class Projector:
         )
 
     def select_on_device(self, product: torch.Tensor, vectors: Float32, ids: Ids, scores: Float32) -> None:
-        """Let the device's own top-k, a little deeper, propose; where it cannot be proved deep enough, the CPU
-        decides."""
+        """Take as candidates the device's own top-k for a slightly larger k; where they cannot be proved to hold the
+        lists, the CPU makes the lists instead."""
         errors, mean_dots = self.vector_errors(vectors), self.mean_dots(vectors)
         candidates, proved = self.propose(product, errors, mean_dots)
         vector_kernel.rank(candidates, vectors, mean_dots, self.embedding.rows, self.inverse_norm, ids, scores)
@@ -127,7 +129,8 @@ class Projector:
     def propose(
         self, product: torch.Tensor, errors: Float32, mean_dots: Float64
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Return candidates (n, 2, 2, depth), and for which vectors they surely hold the lists."""
+        """Return candidates (n, lenses, ends, depth), and for which vectors they surely hold all entries of the
+        lists."""
         device, (n, d_vocab) = product.device, product.shape
         depth = min(self.k + MARGIN, d_vocab)
         error = torch.from_numpy(errors).to(device)[:, None]
@@ -145,12 +148,14 @@ class Projector:
         return candidates.cpu().numpy(), proved.cpu().numpy()
 
     def vector_errors(self, vectors: Float32) -> Float32:
-        """Return (n,) for V (n, d_model): times a token's slack, how far a score of the float32 product may be off."""
+        """Return one number for each vector (n,): times the slack of a token, it bounds how far that token's score in
+        the float32 product may be off."""
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
         if not np.isfinite(norms).all() or norms.max(initial=0) * (self.slack[0].max() + 1) > LARGEST:
             raise BadWeights("weights so large that scores overflow float32: no list can be made from them")
         return np.asarray(self._gamma * norms + self._underflow, np.float32)
 
     def mean_dots(self, vectors: Float32) -> NDArray[np.float64]:
-        """Return v · mean in float64, each vector by itself so that the result does not depend on the block."""
+        """Return the product of each vector with the mean row, in float64, each computed by itself so that the result
+        does not depend on the block."""
         return np.asarray(np.einsum("nd,d->n", vectors.astype(np.float64), self.embedding.mean))

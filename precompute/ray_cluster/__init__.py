@@ -1,4 +1,5 @@
-"""A Ray cluster, for builds and for workers. What Ray reads from the environment as it is imported is set here."""
+"""Connect to a Ray cluster, for builds and for workers. Environment variables that Ray reads when it is imported are
+set here."""
 
 import os
 import secrets
@@ -12,9 +13,9 @@ LOCAL = "local"  # the address of a cluster of this machine alone, which ends wi
 
 
 def keep_others_out() -> None:
-    """Protect a cluster of this machine alone, which Ray lets listen at all addresses and run whatever it is sent: only
-    programs that have the token of this process may send. If Ray is imported already it is too late, and the program
-    that imported it has decided."""
+    """Protect a cluster of this machine alone, because Ray lets it listen at all addresses and run whatever it is sent:
+    only programs that have the token of this process may send. If Ray is imported already it is too late, and the
+    program that imported it has decided."""
     if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)

@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster: one that runs, or one of this machine alone that ends with the command."""
+"""Connect to a Ray cluster: to one that runs already, or to one of this machine alone that ends with the command."""
 
 import logging
 import os
@@ -22,11 +22,11 @@ TRIES = 3  # tries of Ray Client: its server sometimes dies or hangs when it sta
 
 @contextmanager
 def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
-    """Connect to `local`, `auto`, HOST:PORT or ray://HOST:PORT until the end of the block; a connection that is there
-    is used.
+    """Connect to `local`, `auto`, HOST:PORT or ray://HOST:PORT until the end of the block; an existing connection is
+    used.
 
-    `option` is the option that the user gave the address to, for messages; `of_our_own` is for `ray.init` of a cluster
-    of this machine alone. Ray's messages stay in its log files: what matters of them comes back as errors.
+    `option` is the name of the option with the address, for messages; `of_our_own` holds arguments of `ray.init` for a
+    cluster of this machine alone. Ray's messages stay in its log files: what matters of them is raised as errors.
     """
     if ray.is_initialized():
         yield
@@ -47,7 +47,7 @@ def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
 
 
 def _connect(address: str, options: dict[str, Any]) -> None:
-    """Connect; try Ray Client again where its server could not start a process for us (Ray issue 63202)."""
+    """Connect to the cluster; try again if Ray Client's server could not start a process for us (Ray issue 63202)."""
     for tries_left in reversed(range(TRIES)):
         try:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -58,7 +58,7 @@ def _connect(address: str, options: dict[str, Any]) -> None:
 
 
 def _check_that_somebody_listens(address: str) -> None:
-    """Raise OSError if nothing listens there: Ray itself would try for minutes."""
+    """Raise OSError if nothing listens at the address: Ray itself would try for minutes."""
     named = _address_of_auto() if address == "auto" else address
     host, _, port = named.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():

@@ -1,5 +1,5 @@
-"""Receive files of an index: each is fetched to a folder that no reader looks into, compared with its checksum, opened,
-flushed, and only then gets its name. It stays, so that a second try fetches only what is missing."""
+"""Receive files of an index: each is fetched to a folder that no reader uses, compared with its checksum, opened,
+flushed, and only then gets its name. The folder stays, so that a second try fetches only what is missing."""
 
 import hashlib
 import os
@@ -61,7 +61,7 @@ class Arrivals:
         return entry.model_copy(update={"file": name})
 
     def take_tokenizer(self, manifest: Manifest) -> Path:
-        """Return the path of the model's tokenizer, in the index already or among the files that arrive."""
+        """Return the path of the model's tokenizer, which is in the index already or among the files that arrive."""
         for folder in (self.folder, self.arriving):
             if _has_sum(folder / TOKENIZER, manifest.tokenizer_sha256):
                 return folder / TOKENIZER
@@ -75,7 +75,8 @@ class Arrivals:
         return self.arriving / TOKENIZER
 
     def take_lab(self, manifest: Manifest) -> str:
-        """Take the paper's measurements, if they are of these weights; return a message about those left out."""
+        """Take the record of the paper's measurements (lab.json), unless it is damaged or of other weights: then return
+        a message that says so."""
         content = self.published.read(LAB, MOST_BYTES)
         if content is None:
             return ""

@@ -1,5 +1,5 @@
-"""Write the card of a published index, README.md of its repository: what it holds, of which model, and how to open it.
-Text that people write around it is left as it is."""
+"""Write the card of a published index, the README.md of its repository: what the index holds, of which model, and how
+to open it. Text that people write around our part is left as it is."""
 
 import re
 
@@ -22,7 +22,8 @@ viewer: false
 
 
 def card(manifest: Manifest, repository: str, before: str | None) -> str:
-    """Return the whole card; `before` is the present one. A card without a place for our text stays as it is."""
+    """Return the text of the whole card; `before` is its present text. A card without a place for our part stays as it
+    is."""
     ours = f"{BEGIN}\n{_text(manifest, repository)}{END}"
     if before is None or not before.strip():
         return f"{_HEAD.format(name=manifest.model)}{ours}\n"

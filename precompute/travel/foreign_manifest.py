@@ -104,7 +104,7 @@ def _check_files(manifest: Manifest) -> None:
 
 
 def _most_bytes(manifest: Manifest, piece: Piece, file: str) -> int:
-    """Return the most bytes that the arrays of a piece can have."""
+    """Return the largest size that the file of a piece can have, from its arrays."""
     if piece.part == "lists":
         return shard_size(manifest.stored)[0]
     of_tokens = manifest.shape.d_vocab * LONGEST_TOKEN if piece.part == "vocabulary" else 0

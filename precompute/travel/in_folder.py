@@ -38,7 +38,8 @@ class IndexInFolder:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield the file piece by piece; an error in reading has another message than an error in writing."""
+    """Yield the file piece by piece. An error in reading is raised here, because its message differs from that of an
+    error in writing."""
     try:
         with open_regular(path) as file:
             while piece := file.read(PIECE):

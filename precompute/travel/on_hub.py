@@ -31,7 +31,7 @@ _CLIENT_FOLDER = ".cache"  # the folder below the download folder in which the c
 
 class IndexOnHub:
     def __init__(self, repository: str, revision: str | None) -> None:
-        """Ask for the present commit of the revision, so that nothing depends on later pushes."""
+        """Ask for the current commit of the revision, so that later pushes change nothing."""
         quiet()
         self.repository = repository
         with in_words(repository, revision, Path()):
@@ -62,7 +62,8 @@ class IndexOnHub:
         return self._download(entry.file, folder, _bar_that_tells(step, entry.bytes))
 
     def holds(self, name: str, content: bytes) -> bool:
-        """Return True if the file in the repository has this content, by the hash that the repository tells."""
+        """Return True if the file in the repository has this content, which is decided by the hash that the repository
+        gives."""
         file = self.files.get(name)
         if file is None:
             return False
@@ -88,7 +89,7 @@ def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
             super().update(n)
 
         def update_transfer(self, _: float) -> None:
-            """Let the client count network traffic here, and not in a second bar."""
+            """Ignore network traffic, which the client would otherwise show in a second bar."""
 
         def set_transfer_postfix_str(self, *_: object, **__: object) -> None:
             pass
@@ -104,8 +105,8 @@ def quiet() -> None:
 
 @contextmanager
 def in_words(repository: str, revision: str | None, folder: Path, writing: bool = False) -> Iterator[None]:
-    """Raise the client's errors as errors of Lexiscope; `folder` is where files are written, for the message about a
-    full disk."""
+    """Raise errors of the Hub's client as errors of Lexiscope; `folder` is where files are written, for the message
+    about a full disk."""
     with explain_hub_errors(folder, lambda error: _explain(error, repository, revision, writing)):
         yield
 

@@ -92,6 +92,6 @@ class IndexOnWeb:
             raise NotPublished(f"{self.where}/{name} answers with status {status}: check the address")
 
     def _stay_encrypted(self, request: httpx2.Request) -> None:
-        """Refuse to go from https to http; this hook is called before every request, also redirected ones."""
+        """Refuse to go from https to http. This hook is called before every request, including redirected ones."""
         if self._encrypted and request.url.scheme != "https":
             raise NotPublished(f"{self.where} leads on to {request.url.host} without encryption, which is not followed")

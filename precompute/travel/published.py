@@ -26,7 +26,8 @@ class PublishedIndex(Protocol):
     commit: str  # the commit of a repository; "" elsewhere
 
     def read(self, name: str, most_bytes: int) -> bytes | None:
-        """Return a small file; None if there is none, ForeignIndex if it is longer."""
+        """Return a small file; return None if there is none, and raise ForeignIndex if it is longer than
+        `most_bytes`."""
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
         """Write a whole file to `folder` and return its path. The file has the size that the manifest lists; its
@@ -55,7 +56,8 @@ def open_published(asked: str, revision: str | None = None) -> PublishedIndex:
 
 
 def _folder(asked: str) -> Path:
-    """Return the path; raise NotPublished if it cannot be the name of a folder."""
+    """Return the path of the folder that a person means; raise NotPublished if the text cannot be the name of a
+    folder."""
     try:
         folder = Path(asked).expanduser()
         folder.exists()

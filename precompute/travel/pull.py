@@ -49,7 +49,7 @@ class PullOptions:
 
 
 class PulledRecord(BaseModel):
-    """Where an index was pulled from: a stopped pull goes on at the same commit, whatever was pushed meanwhile."""
+    """Where an index was pulled from: a stopped pull continues at the same commit, whatever was pushed meanwhile."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -86,8 +86,8 @@ def pull(
     progress: Progress,
     is_reserved: Callable[[str], bool],
 ) -> Path:
-    """Make or complete DATA/<model>, and return that folder. `asked` is the name that a user gave for the published
-    index."""
+    """Make or complete the index in DATA/<model>, and return that folder. `asked` is the name that a user gave for the
+    published index."""
     theirs = read_manifest(published, is_reserved)
     wanted = _wanted_layers(theirs, options, published.where)
     folder = data / theirs.model
@@ -138,7 +138,8 @@ def _wanted_layers(theirs: Manifest, options: PullOptions, where: str) -> list[i
 
 
 def _state(folder: Path, theirs: Manifest, wanted: list[Piece], force: bool) -> tuple[Manifest, str]:
-    """Return the manifest with the files that are here already, and the name to write it under, as for a build."""
+    """Return the manifest with the files that are here already, and the file name under which it is to be saved, as for
+    a build."""
     current = load_current(folder, theirs.weights_sha256, force)
     new = Manifest(**{name: getattr(theirs, name) for name in Manifest.model_fields}).only(())
     new = new.with_changes(reads_best=None)
@@ -162,7 +163,8 @@ def _check_room(folder: Path, theirs: Manifest, missing: Iterable[Piece]) -> Non
 
 
 def _missing_pieces(ours: Manifest, theirs: Manifest, pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces that are missing here, or older than theirs, in the order to fetch them."""
+    """Return the pieces (files of an index) that are missing here, or older than those of `theirs`, in the order to
+    fetch them."""
     here, there = ours.entries(), theirs.entries()
 
     def is_missing(piece: Piece) -> bool:
@@ -181,7 +183,8 @@ def _fetch(
     build_folder: BuildFolder,
     progress: Progress,
 ) -> Manifest:
-    """Fetch the missing pieces, and list each as it arrives; the bar counts layers by their lists."""
+    """Fetch the missing pieces, and list each in the manifest as it arrives; the progress bar counts layers by their
+    lists."""
     entries = theirs.entries()
     for piece in missing:
         build_folder.check()

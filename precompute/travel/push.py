@@ -90,7 +90,7 @@ class _Push:
         return self.commit
 
     def _of_model(self) -> list[Piece]:
-        """Return our pieces that belong to no layer: they come with the first commit."""
+        """Return the files of our index that belong to no layer: they are sent with the first commit."""
         return [piece for piece in self.ours.entries() if piece.layer is None]
 
     def _published(self) -> Manifest | None:
@@ -119,7 +119,7 @@ class _Push:
 
     def _send(self, manifest: Manifest, pieces: list[Piece], replaced: Manifest | None) -> None:
         """Make one commit: these pieces, everything else that is new or has changed, and the manifest that lists all of
-        it."""
+        them."""
         additions: list[CommitOperationAdd] = []
         for piece in self._of_model():
             entry = manifest.entries().get(piece)
@@ -150,7 +150,7 @@ class _Push:
         self.there = IndexOnHub(self.repository, self.commit)
 
     def _still_there(self, theirs: Manifest) -> Manifest:
-        """Return the published manifest without files that somebody removed, and with our entries of pieces of the
+        """Return the published manifest without files that somebody removed, and with our entries for pieces of the
         whole model that it lacks. Pieces that it has only in an older version are sent again."""
         entries, ours = theirs.entries(), self.ours.entries()
         there = {
@@ -169,7 +169,7 @@ class _Push:
         return file.lfs is None or file.lfs.sha256 == entry.sha256
 
     def _upload(self, entry: FileEntry) -> CommitOperationAdd:
-        """Send a file, which no commit holds yet; raise ShardDamaged if the file is damaged."""
+        """Send the content of a file, before any commit lists it; raise ShardDamaged if the file is damaged."""
         entry.check_sum(self.folder)
         addition = CommitOperationAdd(entry.file, self.folder / entry.file)
         self.api.preupload_lfs_files(
@@ -207,7 +207,7 @@ def _tokenizer(index: Index) -> bytes:
 
 
 def _batches(entries: Mapping[Piece, FileEntry], pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Yield the pieces of each commit: those of some layers, upper layers first; the pieces of a layer stay
+    """Yield the pieces (files) of each commit: those of some layers, upper layers first; the pieces of a layer stay
     together."""
     batch: list[Piece] = []
     n_bytes = 0

@@ -1,7 +1,8 @@
-"""Compute all scores of a vector, or of a head's matrix, straight from the weights in float64: the slow way, to check
-the fast one.
+"""Compute all scores of a vector, or of a head's matrix, straight from the weights in float64: the slow way, with which
+the fast one is checked.
 
-This shares no code with the projection that it checks: mean, norms and factors are written down here once more."""
+This shares no code with the projection that it checks: mean, norms and factors are defined here once more.
+"""
 
 from dataclasses import dataclass
 
@@ -83,7 +84,8 @@ class BruteForce:
         return HeadMatrix(self.embedding(left, lens) @ W_left, self.embedding(right, lens) @ W_right.T)
 
     def _multiplied_out(self, layer: int, matrix: str, head: int) -> tuple[Float64, Float64]:
-        """Return the head's matrix in the tuned model and in the base, (d_model, d_model) each."""
+        """Return the whole matrix of a head, as a product, in the tuned model and in the base, (d_model, d_model)
+        each."""
         assert isinstance(self.model, Difference)
         models = (self.model.tuned, self.model.base)
         factors = (
@@ -93,7 +95,8 @@ class BruteForce:
         return tuned, base
 
     def allowed(self, preset: str, tokens: Ids, others: Ids) -> NDArray[np.bool_]:
-        """Return whether a preset has the pair (token, other), for arrays that numpy can broadcast."""
+        """Return flags: True where a preset of pairs allows the pair (token, other). Both are arrays that numpy can
+        broadcast."""
         distinct = self.surface[tokens] != self.surface[others]
         words = self.words[tokens] & self.words[others]
         masks = {"all": np.ones_like(distinct), "distinct": distinct, "words": distinct & words}
@@ -101,7 +104,7 @@ class BruteForce:
 
 
 def _lensed(W: Float64, lens: str) -> Float64:
-    """Return W (d_vocab, d_model); under the cosine lens, every row is centred and normalised."""
+    """Return W (d_vocab, d_model); under the cosine lens, every row is centred and set to length one."""
     if lens == "dot":
         return W
     mean = W.mean(axis=0)

@@ -1,6 +1,6 @@
-"""Compute what the build stores of lists beside their entries, by the definitions in FORMAT.md and in float64: how
-coherent, readable and similar they are, which tokens are hubs, which lens reads best. And compare the lists of a vector
-with its scores."""
+"""Compute, by the definitions in FORMAT.md and in float64, what the build stores about lists: how coherent, readable
+and similar they are, which tokens are hubs, and which lens reads best. Also compare the lists of a vector with its
+scores."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -31,7 +31,7 @@ Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # (n,) each
 
 
 def ends_of(lists: VectorLists) -> Iterator[tuple[str, int, Array, Floats, float]]:
-    """Yield both ends of the lists of a vector: the end, its sign, ids, scores and coherence."""
+    """Yield both ends of the lists of a vector: the name of the end, its sign, ids, scores and coherence."""
     coherences = lists.coherence_top, lists.coherence_bottom
     yield from zip(ENDS, SIGNS, lists.ids, lists.scores, coherences, strict=True)
 
@@ -46,9 +46,9 @@ def lists_fault(
     directions: Float64,
     has_coherence: bool = True,
 ) -> str | None:
-    """Say which list of a vector is not that of its scores (d_vocab,), or has another coherence; None if all is right.
-    `off` is how far scores may be away, beside their last bit. Coherences are checked only with `left_out`, the tokens
-    that do not count for them, and are NaN unless the vector has one."""
+    """Say which list of a vector does not match its scores (d_vocab,), or has another coherence; return None if all is
+    right. `off` is how far scores may differ, beside their last bit. Coherences are checked only if `left_out`, the
+    tokens that do not count for them, is given; they must be NaN if the vector has none."""
     for end, sign, ids, stored, kept in ends_of(lists):
         best = np.sort(-sign * scores)[: len(ids)] * -sign
         far = np.maximum(np.abs(scores[ids] - stored), np.abs(best - stored))
@@ -74,14 +74,15 @@ def falls_in_order(scores: Floats, *ids: Array) -> bool:
 
 
 def first_tokens(scores: Float64, sign: int) -> Ids:
-    """Return the first tokens of the lists at one end, (n, DEPTH or all), from scores (n, d_vocab); ties by the smaller
-    id."""
+    """Return the first tokens of the lists at one end, (n, DEPTH) or all of them, from scores (n, d_vocab); ties by the
+    smaller id."""
     rounded = sign * scores.astype(np.float32)
     return np.argsort(-rounded, axis=1, kind="stable")[:, :DEPTH]
 
 
 def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
-    """Find hubs by the lists (n, L, E, DEPTH or more) of all kinds of a layer, which must be checked in another way."""
+    """Return the hubs of a layer (tokens in an unusual share of its lists), from the lists (n, lenses, ends, DEPTH or
+    more) of all its kinds. These lists must be checked in another way."""
     counts = np.zeros((lists[0].shape[1], d_vocab), np.int64)
     for at in range(len(counts)):
         for ids in lists:
@@ -91,7 +92,8 @@ def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
 
 
 def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[str, ...]) -> Hubs:
-    """Find hubs by the scores of all vectors of these kinds in the layer, which is slow in a large model."""
+    """Return the hubs of a layer (tokens in an unusual share of its lists), from the scores of all vectors of these
+    kinds, which is slow in a large model."""
     shape = brute.model.shape
     counts, n_vectors = np.zeros((len(lenses), shape.d_vocab), np.int64), 0
     for kind in kinds:
@@ -109,8 +111,8 @@ def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[st
 
 
 def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:
-    """Return the tokens in more than HUB_FACTOR times as many lists, both ends of a vector counted, as chance would
-    give."""
+    """Return the tokens that are in more than HUB_FACTOR times as many lists (`n_lists`, both ends counted) as chance
+    would give."""
     d_vocab = counts.shape[1]
     return np.asarray(counts > HUB_FACTOR * min(DEPTH, d_vocab) / d_vocab * n_lists)
 
@@ -125,7 +127,8 @@ def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> 
 
 
 def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Float64, target: Float64) -> float:
-    """Compute the mean of the coherences of both sides, each token taken once."""
+    """Compute the coherence of a list of pairs: the mean of the coherences of its two sides, at which each token counts
+    once."""
     sides = [list(dict.fromkeys(pairs[:, side].tolist())) for side in (0, 1)]
     from_, to = (np.array(side, np.int64) for side in sides)
     return (coherence(from_, left_out, source) + coherence(to, left_out, target)) / 2
@@ -144,15 +147,16 @@ def readability(pairs: Ids, source: Float64, target: Float64) -> float:
 
 
 def partners(n: int) -> Ids:
-    """Return the numbers of the second lists with which first lists are compared when they are shuffled."""
+    """Return for each of n first lists the number of the second list that it is compared with when the lists are
+    shuffled."""
     order = np.random.RandomState(0).permutation(n).tolist()
     following = dict(zip(order, [*order[1:], order[0]], strict=True))
     return np.array([following[number] for number in range(n)], np.int64)
 
 
 def bounds(brute: BruteForce, layer: int, kinds: tuple[str, str], rows: tuple[Ids, Ids], lens: str, end: int) -> Bounds:
-    """Return the least and the largest possible similarity of the top of these vectors of the first kind with one end
-    of these of the second: the last bit of a score may decide whether a token is in a list."""
+    """Return the smallest and the largest possible similarity of the top list of these vectors of the first kind with
+    one end of these vectors of the second kind: the last bit of a score may decide whether a token is in a list."""
     surely_first, maybe_first = _listed(brute, layer, kinds[0], rows[0], lens, 1)
     surely_second, maybe_second = _listed(brute, layer, kinds[1], rows[1], lens, SIGNS[end])
     n = min(SIMILARITY_K, brute.model.shape.d_vocab)
@@ -162,26 +166,26 @@ def bounds(brute: BruteForce, layer: int, kinds: tuple[str, str], rows: tuple[Id
 
 
 def vectors_that_count(shard: Shard, stored: Stored, kind: str) -> NDArray[np.bool_]:
-    """Return which vectors of a kind have lists that count, (n,): in a difference those that changed, of directions
+    """Return flags (n,) of the vectors of a kind whose lists count: in a difference those that changed, of directions
     those that exist."""
     norms = shard.all_norms(kind)
     return norms > 0 if stored.difference or kind in DIRECTION_KINDS else np.ones(len(norms), np.bool_)
 
 
 def lists_that_count(shard: Shard, stored: Stored, kind: str) -> NDArray[np.integer]:
-    """Return the stored lists of a kind that count, (n, L, E, k)."""
+    """Return the stored lists of a kind that count, (n, lenses, ends, k)."""
     return shard.array(f"{kind}.ids")[vectors_that_count(shard, stored, kind)]
 
 
 def best_lens(index: Index, words: NDArray[np.bool_]) -> str:
-    """Return the lens that reads best by the stored lists of all layers, which are checked themselves."""
+    """Return the lens that reads best, from the stored lists of all layers, which other checks cover."""
     stored, d_vocab = index.stored, index.shape.d_vocab
     shares: dict[str, Fraction] = {}
     for at, lens in enumerate(stored.lenses):
         in_lists, among_first, n_lists = np.zeros(d_vocab, np.int64), np.zeros(d_vocab, np.int64), 0
         for layer in index.layers:
             for kind in stored.counted_kinds:
-                ids = lists_that_count(index.shard(layer), stored, kind)[:, at]  # (n, E, k)
+                ids = lists_that_count(index.shard(layer), stored, kind)[:, at]  # (n, ends, k)
                 in_lists += np.bincount(ids.ravel(), minlength=d_vocab)
                 among_first += np.bincount(ids[..., :READ_FIRST].ravel(), minlength=d_vocab)
                 n_lists += 2 * len(ids)
@@ -193,7 +197,8 @@ def best_lens(index: Index, words: NDArray[np.bool_]) -> str:
 def _listed(
     brute: BruteForce, layer: int, kind: str, numbers: Ids, lens: str, sign: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which tokens surely are, and which may be, among the first SIMILARITY_K: (len(numbers), d_vocab) each."""
+    """Return flags of the tokens that surely are among the first SIMILARITY_K, and of those that may be: (len(numbers),
+    d_vocab) each."""
     vectors = brute.vectors(layer, kind, numbers)
     scores = sign * (vectors @ brute.embedding(kind, lens).T)
     k = min(SIMILARITY_K, scores.shape[1])

@@ -1,9 +1,10 @@
-"""Check the directions of a head: singular vectors of its matrix, computed anew with numpy, their values, signs and
-lists.
+"""Check the directions of a head (the singular vectors of its matrix) by computing them anew with numpy: their singular
+values, signs and lists.
 
 Two singular vectors whose values are nearly equal are hardly determined by the weights: a change of the matrix by e,
 such as rounding, turns them by e / gap, where gap is the distance to the next singular value. Scores may differ by as
-much. If that is more than DOUBTFUL, lists are not compared, and `doubtful` says so."""
+much. If that is more than DOUBTFUL, lists are not compared, and `doubtful` says so.
+"""
 
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ EQUAL = 1e-12  # relative difference of scores that tie
 
 @dataclass(frozen=True)
 class Decomposed:
-    """The singular vectors of a head's matrix, with any signs."""
+    """The singular vectors of a head's matrix; their signs are not determined yet."""
 
     left: Float64  # (d, d_model)
     right: Float64  # (d, d_model)
@@ -35,7 +36,8 @@ class Decomposed:
 
 
 def decompose(brute: BruteForce, layer: int, matrix: str, head: int) -> Decomposed:
-    """Decompose a head's matrix by two thin decompositions: of the left factor L = U S Vᵀ, and of (S Vᵀ) R."""
+    """Decompose a head's matrix by two thin singular value decompositions: of its left factor, L = U S Vᵀ, and then of
+    (S Vᵀ) R."""
     left, right = (factor[head].numpy().astype(np.float64) for factor in brute.model.factors(layer, matrix))
     U, S, Vh = np.linalg.svd(left, full_matrices=False)  # left is (d_model, d), right (d, d_model)
     inner, sigma, outs = np.linalg.svd((S[:, None] * Vh) @ right, full_matrices=False)
@@ -47,7 +49,8 @@ def decompose(brute: BruteForce, layer: int, matrix: str, head: int) -> Decompos
 
 
 def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids) -> str:
-    """Return the message about directions that are not compared."""
+    """Return a message that names those of these directions whose lists are not compared, because rounding may have
+    turned them."""
     svd = decompose(brute, layer, matrix, head)
     count = sum(svd.doubtful(number) and svd.sigma[number] > svd.rounding for number in numbers.tolist())
     return f" ({count} with nearly equal singular values, of which only these)" if count else ""
@@ -56,7 +59,7 @@ def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids
 def directions_fault(
     index: Index, layer: int, brute: BruteForce, matrix: str, head: int, numbers: Ids, hubs: Hubs | None
 ) -> str | None:
-    """Say what is wrong with these directions of a head; None if nothing is."""
+    """Say what is wrong with these directions of a head; return None if nothing is."""
     svd, shard, d_head = decompose(brute, layer, matrix, head), index.shard(layer), index.shape.d_head
     singular = shard.heads.all_singular(matrix)[head].astype(np.float64)
     sigma = np.zeros(d_head)
@@ -85,8 +88,8 @@ def directions_fault(
 def _lists_fault(
     index: Index, layer: int, brute: BruteForce, svd: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
 ) -> str | None:
-    """Say what is wrong with the lists of a direction, with the sign of FORMAT.md or, if rounding decides the sign,
-    with either."""
+    """Say what is wrong with the lists of a direction, whose sign is the one that FORMAT.md defines or, if rounding
+    decides the sign, either; return None if nothing is."""
     number, matrix = row % index.shape.d_head, kinds[0][:2]
     off = UNIT_ERROR + 4 * float(svd.turned[number])
     W = brute.embedding(DIRECTIONS[matrix][1], "dot")
@@ -122,7 +125,7 @@ def _vector_fault(
 
 
 def _is_empty(index: Index, layer: int, kind: str, row: int) -> bool:
-    """Return True if lists are those of a vector of zeros: the smallest ids, scores of 0, no coherence."""
+    """Return True if the lists are those of a vector of zeros: the smallest ids, scores of 0, no coherence."""
     for lens in index.stored.lenses:
         for _, _, ids, scores, coherence in ends_of(index.shard(layer).vector(kind, row, lens)):
             if scores.any() or not np.array_equal(ids, np.arange(len(ids))) or not np.isnan(coherence):

@@ -33,10 +33,11 @@ CHECKED_ROWS = 32  # source tokens whose whole row of a head's matrix is compute
 
 
 def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: int = CHECKED_ROWS) -> Iterator[Result]:
-    """Check some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer of the
+    """Check some vectors of every kind, some neurons, one head for each matrix and three tokens, in every layer of the
     index.
 
-    The caller knows that the model is the one that the index was made from."""
+    The caller must know that the index was made from this model.
+    """
     rng = np.random.default_rng(seed)
     shape, stored = model.shape, index.stored
 
@@ -94,14 +95,14 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
 
 
 def new_seed() -> int:
-    """Return a seed, to be printed so that a run can be repeated."""
+    """Return a random seed, which is printed so that a run can be repeated."""
     return secrets.randbelow(1 << 31)
 
 
 def _checked(
     index: Index, layer: int, check: Callable[..., str | None], *what: object, part: str = "lists"
 ) -> LexiscopeError | None:
-    """Return the error of a file of a layer that one of the checks finds; None if there is none."""
+    """Return the error that one of the checks finds in a file of a layer; None if there is none."""
     try:
         wrong = check(index, layer, *what)
     except ShardDamaged as error:  # reading raises it for values that cannot be right
@@ -118,8 +119,8 @@ def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
 
 
 def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
-    """Find hubs by the stored lists, which are checked themselves, if they are long enough, else by brute force; None
-    if that would take too long."""
+    """Return the hubs of a layer: found in the stored lists, which other checks cover, if these are long enough, else
+    by brute force; None if that would take too long."""
     shape, stored = index.shape, index.stored
     if stored.k >= min(brute_lists.DEPTH, shape.d_vocab):
         lists = [brute_lists.lists_that_count(index.shard(layer), stored, kind) for kind in stored.counted_kinds]
@@ -176,7 +177,7 @@ def _vectors_fault(
 
 
 def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int) -> str | None:
-    """Say what is wrong with the norms of a head's matrix in a difference; None if nothing is."""
+    """Say what is wrong with the norms of a head's matrix in a difference; return None if nothing is."""
     stored = [float(norms[head]) for norms in index.shard(layer).heads.all_matrix_norms(matrix)]
     exact = brute.head_norms(layer, matrix, head)
     for what, norm, right in zip(("norm", "base's norm"), stored, exact, strict=True):
@@ -186,8 +187,8 @@ def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, 
 
 
 def _similarity_fault(index: Index, layer: int, brute: BruteForce, compared: str, numbers: Ids) -> str | None:
-    """Say what is wrong with the similarities of these neurons or subheads, numbered head after head: as they are, and
-    shuffled."""
+    """Say what is wrong with the similarities of these neurons or subheads, numbered head after head, both as they are
+    and shuffled; return None if nothing is."""
     kinds, shape, shard = COMPARED[compared], index.shape, index.shard(layer)
     first, second = (np.array(shape.rows(kind), np.int64) for kind in kinds)  # rows of all neurons or subheads
     shuffled = second[brute_lists.partners(len(second))]
@@ -262,8 +263,8 @@ def _pairs_fault(
 
 
 def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
-    """Say which inverted lists do not name the very places where lists hold the token, best rank first; None if all
-    do."""
+    """Say which inverted lists do not name exactly the places at which lists hold the token, best rank first; return
+    None if all do."""
     index.tokens.raw(token)  # raises NotFound if there is no such token
     shard, stored = index.shard(layer), index.stored
 
@@ -271,12 +272,12 @@ def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
         first, last = shard.array(f"{lists}.offsets")[at][token : token + 2].tolist()
         return shard.array(f"{lists}.{name}")[first:last]
 
-    lists = np.concatenate([shard.array(f"{kind}.ids") for kind in stored.kinds])  # (n_vectors, L, E, k)
+    lists = np.concatenate([shard.array(f"{kind}.ids") for kind in stored.kinds])  # (n_vectors, lenses, ends, k)
     kinds = [brute_lists.vectors_that_count(shard, stored, kind) for kind in stored.kinds]
     for (lens_at, lens), (end_at, end) in product(enumerate(stored.lenses), enumerate(ENDS)):
         rank, vector = np.nonzero((lists[:, lens_at, end_at] == token).T & np.concatenate(kinds))
         expected = [("inverted", "vector", vector), ("inverted", "rank", rank)]
-        in_pairs = []  # by matrix: which entries hold the token, (n_heads, P, pairs, 2)
+        in_pairs = []  # by matrix: which entries hold the token, (n_heads, presets, pairs, 2)
         for matrix in stored.matrices:
             ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
             valid = np.arange(stored.pairs) < count[..., None]

@@ -1,4 +1,5 @@
-"""Check the lists of a classification head against the weights: every label, and a sample of the step before."""
+"""Check the lists of a classification head against the weights: those of every label, and a sample of those of the
+layer before the labels."""
 
 from collections.abc import Iterator
 
@@ -33,7 +34,7 @@ def check_classifier(
 
 
 def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number: int) -> str | None:
-    """Say what is wrong with the lists of one vector; None if nothing is."""
+    """Say what is wrong with the lists of one vector; return None if nothing is."""
     entry, stored = index.manifest.classifier, index.classifier()
     assert entry
     tuned, base = (model.tuned, model.base) if isinstance(model, Difference) else (model, None)
@@ -57,7 +58,7 @@ def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number
 
 
 def _row(model: Model, kind: str, number: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """Return one vector, straight from the checkpoint."""
+    """Return one vector of the head, read straight from the checkpoint."""
     names = [name.format(model.prefix) for name in TENSORS[kind]]
     name = next(name for name in names if name in model.checkpoint.files)
     row: np.ndarray[tuple[int], np.dtype[np.float32]] = model.checkpoint.tensor(name)[number].numpy()

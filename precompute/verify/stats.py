@@ -11,7 +11,7 @@ DOUBT = 0.5  # a spread this near to CONSTANT, relatively, may count as constant
 
 
 def stats_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids) -> str | None:
-    """Say what is wrong with the moments of these vectors; None if nothing is."""
+    """Say what is wrong with the moments of these vectors; return None if nothing is."""
     file, vectors = index.part("stats", layer), brute.vectors(layer, kind, numbers)
     moments, z = file.array(f"{kind}.moments")[numbers], file.array(f"{kind}.z")[numbers]
     W = brute.embedding(kind, "dot")

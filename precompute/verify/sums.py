@@ -12,7 +12,8 @@ Result = tuple[str, LexiscopeError | None]  # what was checked, and its error
 
 
 def check_sums(index: Index) -> Iterator[Result]:
-    """Compare every file of the index with the manifest, also those of parts that are not known here."""
+    """Compare every file of the index with the checksums in its manifest, also files of parts that this version does
+    not know."""
     manifest = index.manifest
     for piece, entry in manifest.entries().items():
         first_error: LexiscopeError | None = index.faults.get(piece.layer or 0) if piece.part == "lists" else None

@@ -1,4 +1,5 @@
-"""A model's files on disk, in the Hub's layout: its config, its tensors one at a time, its tokenizer."""
+"""A model's files on disk, in the Hub's layout: its config, its tokenizer, and its tensors, which are read one at a
+time."""
 
 import hashlib
 import json
@@ -60,7 +61,7 @@ class Checkpoint:
             return tuple(file.get_slice(name).get_shape())
 
     def tensor(self, name: str) -> torch.Tensor:
-        """Read one tensor as float32 on the CPU; it is not kept."""
+        """Read one tensor as float32 on the CPU; no copy of it is kept."""
         path, stored = self._file(name), self.stored_tensor(name)
         if stored.dtype not in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
             raise BadWeights(
@@ -77,7 +78,7 @@ class Checkpoint:
         return tensor
 
     def stored_tensor(self, name: str) -> torch.Tensor:
-        """Read one tensor as it is stored, unchecked."""
+        """Read one tensor as it is stored, without checking its values."""
         path = self._file(name)
         with _opened(path) as file:
             try:
@@ -96,8 +97,8 @@ class Checkpoint:
         return total.hexdigest()
 
     def tokenizer_file(self) -> Path:
-        """Return the tokenizer.json; it is made from vocab.json and merges.txt, or from vocab.txt, where only these
-        exist."""
+        """Return the path of tokenizer.json. If there is only vocab.json with merges.txt, or only vocab.txt,
+        tokenizer.json is made from them."""
         return find_tokenizer(self.folder, self.cache)
 
     def _file(self, name: str) -> Path:
@@ -121,7 +122,7 @@ def safe_name(text: str) -> str:
 
 
 def _encodable(path: str) -> str:
-    """A path may hold bytes that are no text."""
+    """Return the path as text, although a path may hold bytes that are no text."""
     return path.encode("utf-8", "backslashreplace").decode()
 
 
@@ -148,8 +149,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> list[str]:
-    """Return the names of the safetensors files that a folder's index lists, or of the single one; they need not exist
-    yet."""
+    """Return the names of the safetensors files that a folder's index lists, or of the single one; these files need not
+    exist yet."""
     index = folder / INDEX_FILE
     if (folder / SINGLE_FILE).exists() or not index.is_file():
         return [SINGLE_FILE]
@@ -178,7 +179,7 @@ def _tensor_files(folder: Path) -> dict[str, Path]:
 
 
 def no_safetensors(where: str, names: list[str]) -> str:
-    """Return the error for a folder or Hub model that has these files but no model.safetensors."""
+    """Return the error message for a folder or Hub model that has these files but no model.safetensors."""
     pickled = sorted(name for name in names if any(Path(name).match(pattern) for pattern in _PICKLES))
     others = sorted(name for name in names if name.endswith((".safetensors", ".gguf")))
     instead = (

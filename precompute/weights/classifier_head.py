@@ -1,4 +1,5 @@
-"""A classification head of a checkpoint: one vector per label, and those of the step before it, as rows to read."""
+"""Read the classification head of a checkpoint: one vector for each label, and those of the layer before the labels, as
+rows that read the stream."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class ClassifierHead:
 
 
 def read_head(parameters: Parameters) -> ClassifierHead | None:
-    """Read the head of a model, or of a difference; None where there is none."""
+    """Read the head of a model, or of a difference; return None if there is none."""
     if not isinstance(parameters, Difference):
         return _read_head(parameters)
     tuned, base = _read_head(parameters.tuned), _read_head(parameters.base)
@@ -55,7 +56,8 @@ def _read_head(model: Model) -> ClassifierHead | None:
 
 
 def _labels(checkpoint: Checkpoint, count: int) -> tuple[str, ...]:
-    """Return names by config.json's id2label, else LABEL_0 and so on, as `transformers` calls them."""
+    """Return the names of `count` labels by config.json's id2label, else LABEL_0 and so on, as `transformers` calls
+    them."""
     stated = checkpoint.config.get("id2label")
     names = stated if isinstance(stated, dict) else {}
     return tuple(str(names.get(str(number), f"LABEL_{number}"))[:LONGEST_LABEL] for number in range(count))

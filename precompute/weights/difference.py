@@ -1,7 +1,7 @@
-"""The difference of two checkpoints, tuned - base. For the code that makes lists, it is a model like any other.
+"""The difference of two checkpoints, tuned - base. The code that makes lists treats it as a model like any other.
 
 Vectors are subtracted from each other and read in the base's embedding. A head's matrix is M_tuned - M_base, never
-multiplied out: its factors stand side by side, so it has twice the d_head.
+multiplied out: its factors are put side by side, so it has twice the d_head.
 """
 
 import math
@@ -37,12 +37,12 @@ ROWS_AT_ONCE = 4096  # rows of an embedding that are compared at once
 
 
 class Difference:
-    """The parts of a `Model` that a build and a check use, for tuned - base. Biases and norms are left out, as
-    everywhere."""
+    """The difference tuned - base, with those parts of a `Model` that builds and checks use. Biases and norms are left
+    out, as they are for single models."""
 
     def __init__(self, tuned: Model, base: Model, name: str | None = None, check: bool = True) -> None:
-        """Take two models. `check` is off where a cluster's machine opens what was checked by the one that started the
-        build."""
+        """Combine two models. `check` is False on a cluster's machine that opens models which the machine that started
+        the build has checked."""
         self.tuned, self.base = tuned, base
         self.shape: Shape = base.shape
         # where the tuned model came from, under the name of the difference
@@ -65,7 +65,8 @@ class Difference:
         return self.base.W_U  # (d_vocab, d_model)
 
     def vectors(self, layer: int, kind: str) -> Tensor:
-        """Return tuned - base, (shape.count(kind), d_model); directions are those of the matrices M_tuned - M_base."""
+        """Return the vectors of a kind, tuned - base, (shape.count(kind), d_model); directions are those of the
+        matrices M_tuned - M_base."""
         if kind in DIRECTION_KINDS:
             return self.directions.vectors(layer, kind)
         return self.tuned.vectors(layer, kind) - self.base.vectors(layer, kind)
@@ -75,21 +76,21 @@ class Difference:
         return KeptDirections(self)
 
     def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
-        """Return left and right, (d_model, up to 2 d_head) each, float64, head after head: a head's matrix is left
-        rightᵀ."""
+        """Yield for each head the factors left and right of its matrix left rightᵀ, (d_model, up to 2 d_head) each,
+        float64."""
         of_both = zip(*(model.head_factors(layer, matrix) for model in (self.tuned, self.base)), strict=True)
         for tuned, base in of_both:
             left, right = subtracted((tuned[0].numpy(), tuned[1].numpy()), (base[0].numpy(), base[1].numpy()))
             yield torch.from_numpy(left), torch.from_numpy(right)
 
     def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
-        """Return left and right of a head's matrix left[h] @ right[h] = M_tuned - M_base: (n_heads, d_model, 2 d_head)
+        """Return the factors of all heads' matrices left[h] @ right[h] = M_tuned - M_base: (n_heads, d_model, 2 d_head)
         and (n_heads, 2 d_head, d_model)."""
         (left, right), (base_left, base_right) = (model.factors(layer, matrix) for model in (self.tuned, self.base))
         return torch.cat([left, -base_left], dim=2), torch.cat([right, base_right], dim=1)
 
     def is_unchanged(self, layer: int) -> bool:
-        """Return True if every vector of a layer is the base's, to the bit."""
+        """Return True if every vector of a layer equals the base's, to the bit."""
         return all(
             torch.equal(self.tuned.vectors(layer, kind), self.base.vectors(layer, kind))
             for kind in self.shape.weight_kinds
@@ -97,8 +98,7 @@ class Difference:
 
     @cached_property
     def embedding_changes(self) -> EmbeddingChange:
-        """Return |tuned - base| / |base| of W_E, and of W_U where the base has one of its own, over the base's
-        tokens."""
+        """Return |tuned - base| / |base| of W_E, and of W_U if the base has a separate one, over the base's tokens."""
         tuned = copy(self.tuned)  # a copy, so that its embedding is not kept in memory
         changes: EmbeddingChange = {"W_E": _relative_change(tuned.W_E, self.base.W_E)}
         if not self.shape.tied and not tuned.lacks_unembedding:
@@ -112,9 +112,9 @@ Parameters: TypeAlias = Model | Difference  # what lists can be made of
 def subtracted(tuned: tuple[Floats, Floats], base: tuple[Floats, Floats]) -> tuple[Float64, Float64]:
     """Return the factors of the tuned matrix minus the base's.
 
-    L R - L₀ R₀ = (L - L₀) R + L₀ (R - R₀): twice as many columns, and no small difference of large products, which
-    float32 could not tell from 0. Columns that add nothing are left out, so that of an unchanged head one of zeros is
-    left; the others are scaled by powers of two, which is exact, such that both factors have the same size.
+    L R - L₀ R₀ = (L - L₀) R + L₀ (R - R₀): twice as many columns, but no small difference of large products, which
+    float32 could not tell from 0. Columns that add nothing are left out (an unchanged head keeps one of zeros); the
+    others are scaled by powers of two, which is exact, such that both factors have the same size.
     """
     (left, right), (base_left, base_right) = (
         (left.astype(np.float64), right.astype(np.float64)) for left, right in (tuned, base)
@@ -156,8 +156,8 @@ def _check_shapes(tuned: Model, base: Model) -> None:
 
 
 def _check_tokens(tuned: Model, base: Model) -> None:
-    """Check that the base's tokens are the tuned model's; rows that have no token in the base may have one in the
-    other."""
+    """Check that the tokens of base and tuned model are the same; the tuned model may have tokens in rows that have
+    none in the base."""
     ours, theirs = (token_bytes(model.tokenizer_file(), model.shape.d_vocab) for model in (tuned, base))
     n_tokens = max((token for token, raw in enumerate(theirs, 1) if raw), default=0)
     different = [token for token in range(n_tokens) if ours[token] != theirs[token]]

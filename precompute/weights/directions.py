@@ -1,12 +1,13 @@
-"""The singular directions of heads: M = Σ σ_j in_jᵀ out_j, where M is a head's matrix, W_V W_O or W_Q W_Kᵀ.
+"""Compute the singular directions of heads: M = Σ σ_j in_jᵀ out_j, where M is a head's matrix, W_V W_O or W_Q W_Kᵀ.
 
-M is never multiplied out. With its factors L Rᵀ and their QR decompositions Q_L T_L and Q_R T_R, M is
-Q_L (T_L T_Rᵀ) Q_Rᵀ: the singular vectors of the small matrix in brackets, times Q_L and Q_R, are those of M. All of it
-in float64, on one thread, so that equal weights give equal bytes; what is kept is float32.
+M is never multiplied out. With its factors L Rᵀ and their QR decompositions Q_L T_L and Q_R T_R, M is Q_L (T_L T_Rᵀ)
+Q_Rᵀ: the singular vectors of the small matrix in brackets, times Q_L and Q_R, are those of M. All of this is float64,
+on one thread, so that equal weights give equal bytes; the result is kept in float32.
 
-The sign of a pair (in, out) is open: it is such that, of all products of `out` with the vocabulary, the largest in size
-is positive, of equal ones that of the smallest id. Where σ is rounding, or M has no more, there is no direction: the
-vectors and σ are 0. Of the difference of two heads, whose rank may be twice d_head, the d_head largest are kept.
+The sign of a pair (in, out) is free. It is chosen such that, of all products of `out` with the vocabulary, the largest
+in size is positive (of equal ones, that of the smallest id). If σ is only rounding, or M has no more singular vectors,
+there is no direction: the vectors and σ are 0. Of the difference of two heads, whose rank may be twice d_head, the
+d_head largest directions are kept.
 """
 
 from collections import OrderedDict
@@ -36,7 +37,8 @@ KEPT_BYTES = 1 << 29
 
 @dataclass(frozen=True)
 class Directions:
-    """The directions of all heads of a layer, head after head, by falling σ."""
+    """The directions (singular vectors of the matrices) of all heads of a layer, head after head, each head's by
+    falling singular value σ."""
 
     left: Tensor  # (n_heads * d_head, d_model) float32, of length one or 0: `vo_in`, or `qk_query`
     right: Tensor  # the same: `vo_out`, or `qk_key`
@@ -48,7 +50,8 @@ class Directions:
 
 
 class KeptDirections:
-    """The directions of a model, each layer's made when it is first asked for; the last ones asked for are kept."""
+    """The directions of a model: those of each layer are computed when they are first asked for, and the latest ones
+    are kept."""
 
     def __init__(self, model: "Parameters") -> None:
         self._model = model
@@ -56,7 +59,8 @@ class KeptDirections:
         self._lock = Lock()
 
     def vectors(self, layer: int, kind: str) -> Tensor:
-        """Return the directions as vectors, (n_heads * d_head, d_model)."""
+        """Return the directions (singular vectors of heads' matrices) as vectors of this kind, (n_heads * d_head,
+        d_model)."""
         matrix = _matrix_of(kind)
         found = self.of(layer, matrix)
         return found.left if kind == DIRECTIONS[matrix][0] else found.right
@@ -74,7 +78,7 @@ class KeptDirections:
             return self._kept[layer, matrix]
 
     def lacks(self, layer: int, kind: str) -> bool:
-        """Return True if asking for vectors of this kind, which may be any, would mean to make directions."""
+        """Return True if asking for vectors of this kind, which may be any, would require computing directions."""
         return kind in DIRECTION_KINDS and (layer, _matrix_of(kind)) not in self._kept
 
 
@@ -83,8 +87,8 @@ def _matrix_of(kind: str) -> str:
 
 
 def find_directions(heads: Iterable[Factors], W: Tensor, d_head: int) -> Directions:
-    """Find the directions of all heads. W (d_vocab, d_model) is what `out` is compared with; vectors are given on its
-    device."""
+    """Find the directions of all heads. W (d_vocab, d_model) is the vocabulary with which `out` is compared; results
+    are on its device."""
     with torch.no_grad(), _one_thread():
         found = [_of_head(*factors, d_head) for factors in heads]
         left, right, singular = (torch.cat(parts).float() for parts in zip(*found, strict=True))
@@ -109,7 +113,7 @@ def _of_head(left: Tensor, right: Tensor, d_head: int) -> tuple[Tensor, Tensor, 
 
 
 def _signs(V: Tensor, W: Tensor) -> Tensor:
-    """Return (n,) of 1 and -1: times these, the entry of each row of V Wᵀ that is largest in size is positive."""
+    """Return signs (n,), 1 or -1, that make the entry of each row of V Wᵀ that is largest in size positive."""
     size = max(1, SCORES_AT_ONCE // max(1, len(V)))
     extremes = [torch.aminmax(V @ W[start : start + size].T, dim=1) for start in range(0, len(W), size)]
     largest = torch.stack([each.max for each in extremes]).amax(dim=0)

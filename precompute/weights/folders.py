@@ -1,4 +1,5 @@
-"""Folders that are filled once and then only read: written beside, flushed, renamed, by one process at a time."""
+"""Make folders that are filled once and then only read: they are written beside, flushed, and renamed, by one process
+at a time."""
 
 import shutil
 import tempfile
@@ -12,9 +13,9 @@ from lexiscope.precompute.files import FULL, flush
 
 
 def make_folder_once(target: Path, fill: Callable[[Path], None]) -> Path:
-    """Return `target`, a folder that `fill(folder)` fills if it does not exist yet.
+    """Return the folder `target`, which `fill` fills if the folder does not exist yet.
 
-    A kill at any moment leaves no target, and the next call starts afresh. A second process waits for the first.
+    A kill at any moment leaves no target, and the next call starts again. A second process waits for the first.
     """
     if target.is_dir():
         return target
@@ -45,7 +46,7 @@ def _make(target: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def raise_if_disk_full(error: BaseException, folder: Path) -> None:
-    """Raise DiskFull if that is what `error` comes from; writers outside Python keep the number only in the text."""
+    """Raise DiskFull if a full disk caused `error`; writers outside Python keep the error's number only in the text."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, DiskFull):
         text = str(cause)

@@ -1,6 +1,6 @@
-"""Checkpoints from the Hugging Face Hub, at one commit, into the Hub's own cache: safetensors, JSON and merges only.
-Asks for the small files first, so that a model that cannot be used is refused before its weights are fetched.
-"""
+"""Download checkpoints from the Hugging Face Hub, at one commit, into the Hub's own cache: safetensors, JSON and merges
+only. The small files are fetched first, so that a model that cannot be used is refused before its weights are
+fetched."""
 
 import re
 import sys
@@ -42,8 +42,8 @@ def download(repo_id: str, revision: str | None, accept: Callable[[dict[str, Any
 
 
 def _cached(repo_id: str, revision: str | None) -> Path | None:
-    """Return the snapshot of a commit hash, which cannot change, if its small files are here: no need to ask the
-    Hub."""
+    """Return the cached snapshot of a commit hash, which cannot change, if its small files are here: then the Hub need
+    not be asked."""
     if not _is_commit(revision):
         return None
     folder = _snapshot(repo_id, str(revision))
@@ -110,7 +110,8 @@ def _no_config(repo_id: str, commit: str) -> NoReturn:
 
 
 def _listing(repo_id: str, commit: str) -> list[str]:
-    """Return the names of a commit's files, as kept by the download; empty if the cache was filled by another tool."""
+    """Return the names of a commit's files, as the download has recorded them; empty if another tool filled the
+    cache."""
     try:
         return [file.path for file in huggingface_hub.get_cached_repo_tree(repo_id, revision=commit)]
     except huggingface_hub.errors.CachedRepoTreeNotFoundError:

@@ -1,5 +1,5 @@
-"""Tell what an exception of the Hub's client means. The message for the user is made by the module that asked the Hub:
-hub.py for a model, travel/on_hub.py for a repository of an index."""
+"""Find out what an exception of the Hub's client means. The message for the user is made by the module that asked the
+Hub: hub.py for a model, travel/on_hub.py for a repository of an index."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,8 +48,8 @@ class HubTrouble:
 
 @contextmanager
 def explain_hub_errors(folder: Path, explain: Callable[[HubTrouble], LexiscopeError]) -> Iterator[None]:
-    """Raise what `explain` makes of an error of the Hub's client. The client writes into `folder`, which is named if
-    the disk is full. An error of the program itself stays as it is."""
+    """Within this context, replace errors of the Hub's client by the errors that `explain` returns. The client writes
+    into `folder`, which is named if the disk is full. Errors of this program itself stay as they are."""
     try:
         yield
     except LexiscopeError:
@@ -77,7 +77,7 @@ def _trouble(error: Exception) -> HubTrouble | None:
 
 
 def _kind(error: BaseException, status: int | None) -> Trouble | None:
-    """Return the kind of an error that says by itself what is wrong."""
+    """Return which kind of trouble an error means by itself; None if it means none."""
     match error:
         case HFValidationError():
             return Trouble.NO_ID

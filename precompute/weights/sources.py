@@ -1,4 +1,5 @@
-"""What a user may name as a model, and how it becomes a checkpoint: demo, minilm, a folder, a .gguf file, a Hub id."""
+"""Find the model that a user names, and turn it into a checkpoint: demo, minilm, a folder, a .gguf file, or a Hub
+id."""
 
 import hashlib
 import os
@@ -22,7 +23,8 @@ ALIASES = {
 
 
 def resolve(name: str, *, revision: str | None = None, cache: Path) -> Checkpoint:
-    """Get the model that `name` means; what is converted is kept in `cache`, Hub downloads in the Hub's own cache."""
+    """Return the checkpoint of the model that `name` means. Converted files are kept in `cache`, Hub downloads in the
+    Hub's cache."""
     path = Path(os.path.expanduser(name))
     is_gguf = name.lower().endswith(".gguf")
     is_folder = _is_checkpoint_folder(name, path)
@@ -42,8 +44,8 @@ def resolve(name: str, *, revision: str | None = None, cache: Path) -> Checkpoin
 
 
 def _is_checkpoint_folder(name: str, path: Path) -> bool:
-    """Return True if the name means a folder here; a bare name may be a Hub id although a folder of that name (an
-    index, say) is here."""
+    """Return True if the name means a folder here. A bare name may be a Hub id although a folder of that name (such as
+    an index) is here."""
     return bool(name) and os.path.isdir(path) and (_looks_like_path(name) or (path / "config.json").is_file())
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer.json of a checkpoint folder: found, or made by `transformers` from the older files of its family."""
+"""Find the tokenizer.json of a checkpoint folder, or let `transformers` make one from older files."""
 
 import atexit
 import hashlib
@@ -22,8 +22,8 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def find_tokenizer(folder: Path, cache: Path | None) -> Path:
-    """Return the folder's tokenizer.json, or one derived from its parts and kept in `cache` (else for this process
-    only)."""
+    """Return the path of the folder's tokenizer.json, or of one that is made from older files and kept in `cache`
+    (without a cache, for this process only)."""
     tokenizer = folder / "tokenizer.json"
     if tokenizer.is_file():
         _read_object(tokenizer, "model")

@@ -1,5 +1,5 @@
 """Keep a board on which tasks write what they do and how long their first work took, so that it can be shown. The board
-is an actor that ends with the command. Only the display depends on it, so nothing waits for it and its errors are
+is a Ray actor that ends with the command. Only the display depends on it, so nothing waits for it and its errors are
 ignored. It is a process of its own that starts in a moment: nothing here imports torch."""
 
 import time
@@ -19,14 +19,14 @@ class Doing:
 
 @dataclass(frozen=True)
 class Notes:
-    """Hold what stands on a board."""
+    """What is written on a board."""
 
     doing: dict[str, Doing] = field(default_factory=dict)  # what tasks do, by their names
     costs: dict[str, dict[str, Any]] = field(default_factory=dict)  # the fields of Costs, by the names of models
 
 
 class Board:
-    """Keep the notes of all tasks. A task that is tried again overwrites its notes."""
+    """The notes of all tasks, kept by a Ray actor. A task that is tried again overwrites its notes."""
 
     def __init__(self) -> None:
         self._notes = Notes()
@@ -49,14 +49,14 @@ def start_board() -> Any:
 
 
 class Reader:
-    """Read a board without ever waiting for it."""
+    """A reader of the board that never waits for it."""
 
     def __init__(self, board: Any) -> None:
         self._board, self._asked = board, None
         self._last = Notes()
 
     def read(self) -> Notes:
-        """Return what stood on the board a moment ago."""
+        """Return the newest notes that have arrived, without waiting."""
         try:
             if self._asked is not None and ray.wait([self._asked], timeout=0)[0]:
                 self._last, self._asked = ray.get(self._asked), None
@@ -68,7 +68,7 @@ class Reader:
 
 
 class Writer:
-    """Write what one task does, from its start to its end."""
+    """A writer for one task, which puts on the board what the task does from its start to its end."""
 
     def __init__(self, board: Any, model: str, task: str, machine: str) -> None:
         self._board, self._model, self._task, self._machine = board, model, task, machine
@@ -76,7 +76,7 @@ class Writer:
         self.step(0.0)
 
     def step(self, share: float) -> None:
-        """Add up shares of a layer, and write them now and then."""
+        """Add a share of a layer to what is done, and write the sum to the board now and then."""
         self._done += share
         if time.monotonic() - self._written > SECONDS_BETWEEN:
             self._written = time.monotonic()

@@ -38,8 +38,8 @@ def build_on_ray(
     gpus: float | None,
     progress: ClusterProgress,
 ) -> int:
-    """Make or complete DATA/<model> of each model, and return the number of models that failed. If a model or a layer
-    fails, the others are still built."""
+    """Make or complete the index in DATA/<model> for each model, and return the number of models that failed. If a
+    model or a layer fails, the others are still built."""
     cores = max(os.cpu_count() or 1, options.threads or 1)
     with connected("--ray", address, num_cpus=cores), ExitStack() as locks:
         size = choose_size(list_machines(), options.threads, gpus, options.device)
@@ -77,7 +77,7 @@ def _work(orders: Sequence[Order], size: TaskSize, progress: ClusterProgress) ->
 
 
 def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
-    """Write what was made; report what could not be made, and count it against its model."""
+    """Write the pieces that a task made, or report why it failed and count the failure for its model."""
     build = order.build
     build.left -= 1
     try:
@@ -113,7 +113,7 @@ def refusal(order: Order, outcome: Outcome) -> str:
 
 
 def _finish(build: QueuedBuild, progress: ClusterProgress) -> None:
-    """Put the index in its place if nothing is left to do and nothing failed."""
+    """Let the new index replace the old one if nothing is left to do and nothing failed."""
     if build.left or build.failures:
         return
     try:

@@ -21,7 +21,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class TaskSize:
-    """Say what a task takes of a machine."""
+    """What a task takes of a machine."""
 
     threads: int
     gpus: float

@@ -19,7 +19,7 @@ from lexiscope.precompute.plain_text import plain
 
 
 class BarWithMachines(Bar):
-    """Show a bar, and a line for each machine below it."""
+    """Show a progress bar, and a line for each machine below it."""
 
     machines: Sequence[str] = ()
 
@@ -54,7 +54,7 @@ class ClusterProgress(Progress):
             self.unit_done(f"{order.pieces[0].layer} of {order.build.name}, made by {machine},")
 
     def show(self, running: Sequence[Order], notes: Notes) -> None:
-        """Show what each machine does; orders that are not in the notes wait for a machine."""
+        """Show what each machine does; tasks without notes on the board are shown as waiting for a machine."""
         for model in [model for model in self._untold if model in notes.costs]:
             costs = Costs(**notes.costs[model])
             self.say(f"{model}: {time_text(self._untold.pop(model), costs, 'on this cluster')}")
@@ -83,8 +83,8 @@ class ClusterProgress(Progress):
 
 
 def work_on_cluster(build: QueuedBuild, size: TaskSize, tasks_at_once: int) -> Work:
-    """Return what a build has to do, and the threads that do it at once. Of 10 layers on 8 machines 5 are made at once
-    on average: 8, and then 2 while six machines do nothing."""
+    """Return what a build has to do, and how many threads do it at once. For example, of 10 layers on 8 machines 5 are
+    made at once on average: first 8, and then 2 while six machines do nothing."""
     layers = max(1, len(build.prepared.missing))
     at_once = layers / math.ceil(layers / max(1, tasks_at_once))
     workers = 1 if size.gpus else size.threads  # one thread feeds a GPU

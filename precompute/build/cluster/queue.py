@@ -20,7 +20,7 @@ class QueuedBuild:
     left: int  # tasks whose pieces are still to be written
     unchanged: int = 0  # layers of a difference in which nothing changed
     failures: list[str] = field(default_factory=list)
-    given_up: bool = False  # whether nothing more can be written, so that the tasks are of no use
+    given_up: bool = False  # True if nothing more can be written, so that the tasks are of no use
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class QueuedBuild:
 
 @dataclass(frozen=True)
 class Order:
-    """Pieces to be made together, with so many threads."""
+    """An order to make some pieces (files of an index) together, with so many threads."""
 
     build: QueuedBuild
     pieces: Task
@@ -40,14 +40,14 @@ class Order:
         return f"{self.build.name} {task_name(self.pieces)}"
 
     def may_be_written(self) -> bool:
-        """Return False until the vocabulary is written, because an index cannot be opened without it; until then the
-        pieces stay where they were made."""
+        """Return False until the vocabulary is written, because an index cannot be opened without it; until then
+        finished pieces stay where they were made."""
         return self.pieces[0].part == "vocabulary" or self.build.prepared.manifest.vocabulary is not None
 
 
 class Runner(Protocol):
     def most_at_once(self) -> int:
-        """Return how many tasks may be ordered and not written, which limits what waits in memory."""
+        """Return how many tasks may be started whose results are not written yet, which limits what waits in memory."""
 
     def start(self, order: Order) -> Hashable: ...
 
@@ -62,11 +62,12 @@ class Runner(Protocol):
 def work_off(
     orders: Iterable[Order], runner: Runner, show: Callable[[Sequence[Order]], None]
 ) -> Generator[tuple[Order, Outcome], None, None]:
-    """Yield every order with its outcome, as they end. `show` is called again and again with the orders that are under
-    way.
+    """Yield every order with its outcome, as they end. `show` is called again and again with the orders that are
+    running.
 
-    An order that ran out of memory is given out again with half the threads, down to one. When this generator is
-    closed, or interrupted, all that is under way is cancelled."""
+    An order that ran out of memory is started again with half the threads, down to one. When this generator is closed,
+    or interrupted, all running orders are cancelled.
+    """
     waiting, again, running = deque(orders), deque[Order](), dict[Hashable, Order]()
     try:
         while waiting or again or running:

@@ -1,5 +1,5 @@
-"""Run on a machine of the cluster: make the pieces of a task, as they are made anywhere. Errors are returned, not
-raised, so that the job knows on which machine they happened and what can be done."""
+"""Make the pieces of a task on a machine of the cluster, in the same way as on a single machine. Errors are returned,
+not raised, so that the job knows on which machine they happened and what can be done."""
 
 import traceback
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +33,7 @@ Fault: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class BuildInputs:
-    """Hold what the tasks of one build share; it is in the object store once."""
+    """What the tasks of one build share; Ray's object store holds it once."""
 
     key: str  # identifies the build: a process keeps what it has loaded for the last one
     name: str
@@ -55,8 +55,8 @@ class Outcome:
 def run_task(
     task: str, inputs: BuildInputs, layer: tuple[Tensors, ...], pieces: Task, threads: int, board: Any
 ) -> Outcome:
-    """Make the arrays of the pieces; `layer` has the tensors of a layer, model by model. `task` is the name on the
-    board."""
+    """Make the arrays of some pieces, which are files of an index. `layer` has the tensors of a layer, model by model;
+    `task` is the task's name on the board."""
     context = ray.get_runtime_context()
     machine = machine_name(ray.util.get_node_ip_address(), context.get_node_id())
     if inputs.code != code_version():
@@ -90,7 +90,7 @@ def try_task(
 
 
 def _bug(error: Exception) -> str:
-    """Say which error of our own code occurred, and where."""
+    """Return a text that says which error of our own code occurred, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 

@@ -1,9 +1,10 @@
-"""Bring the weights to a task. The weights of a Hub model come from the Hub cache of the task's machine, at the same
-commit. The weights of files on the machine that gives out tasks go through Ray's object store, tensor by tensor. No
-disk is shared.
+"""Bring the weights to a task on a cluster. The weights of a Hub model come from the Hub cache of the task's machine,
+at the same commit. Weights in files of the machine that starts the tasks go through Ray's object store, tensor by
+tensor. No disk is shared.
 
-There is one copy of a layer's tensors in the store, put there with its task and removed when the layer is written;
-tensors that belong to no layer stay as long as the build lasts. A machine fetches only what its tasks read."""
+The store holds one copy of a layer's tensors, put there with its task and removed when the layer is written; tensors
+that belong to no layer stay as long as the build lasts. A machine fetches only what its tasks read.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ class StoredTensor:
         return cls(tuple(tensor.shape), tensor.dtype, chunks)
 
     def get(self) -> torch.Tensor:
-        """Return a copy, because tensors in the store cannot be written to."""
+        """Return a copy of the tensor, because tensors in the store cannot be written to."""
         tensor = torch.empty(self.shape, dtype=self.dtype)
         data = tensor.flatten().view(torch.uint8).numpy()
         start = 0
@@ -51,7 +52,7 @@ Tensors: TypeAlias = dict[str, StoredTensor]
 
 @dataclass(frozen=True)
 class StoredCheckpoint(Checkpoint):
-    """Open a checkpoint of another machine: folder and files are those of that machine, and name them in errors."""
+    """A checkpoint of another machine. Its folder and files are paths of that machine, which errors name."""
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False, hash=False)
     tensors: Tensors = field(default_factory=dict, repr=False, hash=False)  # tensors that belong to no layer
@@ -86,8 +87,8 @@ def models_of(parameters: Parameters) -> tuple[Model, ...]:
 
 
 def put_weights(model: Model) -> Weights:
-    """Return what a task needs to open the model. Of a model in files, put all tensors that belong to no layer into the
-    store."""
+    """Return what a task needs to open the model. If the model is in files of this machine, put all tensors that belong
+    to no layer into the object store."""
     checkpoint = model.checkpoint
     if checkpoint.revision:
         return HubWeights(checkpoint.source, checkpoint.revision, checkpoint.name)
@@ -101,7 +102,7 @@ def put_weights(model: Model) -> Weights:
 
 
 def put_layer(model: Model, layer: int) -> Tensors:
-    """Put the tensors of a layer into the store and return them; a Hub model needs none."""
+    """Put the tensors of a layer into the object store and return references to them; a Hub model needs none."""
     if model.checkpoint.revision:
         return {}
     names = (name for name in model.checkpoint.names() if name.startswith(_block(model, layer)))

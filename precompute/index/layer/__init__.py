@@ -1,1 +1,1 @@
-"""Read what a file of lists holds, array by array; other modules use `shard.Shard`."""
+"""Read the lists of one layer from its file, array by array; other modules use `shard.Shard`."""

@@ -1,5 +1,5 @@
-"""Read the arrays of one layer's file, with what all readers need: the number of a lens, columns that are read once,
-and a ShardDamaged for a value that cannot be right."""
+"""Read the arrays of one layer's file, with what all readers need: the position of a lens, columns that are read only
+once, and a ShardDamaged for a value that cannot be right."""
 
 from collections.abc import Iterable
 
@@ -20,11 +20,11 @@ class ShardArrays:
         self._columns: dict[str, Array] = {}
 
     def lens_at(self, lens: str) -> int:
-        """Return the number that a lens has in arrays."""
+        """Return the position that a lens has in the arrays."""
         return position("lens", lens, self.stored.lenses)
 
     def column(self, name: str) -> Array:
-        """Return an array with a number or two for each vector or head; it is read once."""
+        """Return an array with one or two numbers for each vector or head; it is read from the file once."""
         if name not in self._columns:
             self._columns[name] = self.file.array(name)
         return self._columns[name]

@@ -1,20 +1,20 @@
-"""Check that lists can be what was built: known tokens, none twice in a row, finite scores that fall from rank to rank.
-The checks are cheap enough for every list that is read; whether the lists are the right ones is for verify/."""
+"""Check that lists are possible ones: known tokens, none twice in a row, finite scores that fall from rank to rank. The
+checks are fast enough for every list that is read; whether the lists are the right ones is checked by verify/."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-SIGNS = np.array([[1], [-1]], np.float32)  # (E, 1): times these, the scores of both ends fall
+SIGNS = np.array([[1], [-1]], np.float32)  # (ends, 1): multiplied with these, the scores of both ends fall
 LARGEST_COHERENCE = 1.001  # mean cosines: float32 sums may be slightly above 1
 
 _PAIR = {2: "<u4", 4: "<u8"}  # a type that holds two ids as one number, by the bytes of an id
 
 
 def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool:
-    """Return True if many lists, (..., n) tokens or (..., n, 2) pairs, are sound. It is False also if scores tie:
-    `fault` looks closer."""
+    """Return True if many lists, (..., n) tokens or (..., n, 2) pairs, are sound. The result is False also if scores
+    tie: then `fault` tests each list."""
     if not falling.size:
         return True
     entries = ids if ids.ndim == falling.ndim else ids.view(_PAIR[ids.itemsize])[..., 0]
@@ -26,9 +26,11 @@ def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool
 def unsound(
     ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int, there: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
-    """Find the lists with a `fault`, (...,), among very many, (..., n) tokens or (..., n, 2) pairs, without a loop.
+    """Return flags (...,) of the lists that have a `fault`, among very many, (..., n) tokens or (..., n, 2) pairs,
+    without a loop.
 
-    `there`, (..., n), tells the entries that are in use, the first of each list."""
+    `there`, (..., n), flags the entries that are in use, which are the first of each list.
+    """
     pairs = ids.ndim > falling.ndim
     entries = (ids[..., 0].astype(np.uint64) << np.uint64(32)) | ids[..., 1] if pairs else ids
     known = np.all(ids < d_vocab, axis=-1) if pairs else ids < d_vocab
@@ -42,12 +44,13 @@ def unsound(
 
 
 def _all(flags: NDArray[np.bool_]) -> bool:
-    """Return True if all flags are set; for so few, this takes a fifth of numpy's time."""
+    """Return True if all flags are set; for as few flags as here, this takes a fifth of the time of numpy's `all`."""
     return b"\0" not in flags.tobytes()
 
 
 def fault(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> str | None:
-    """Say what is wrong with one list, (n,) tokens or (n, 2) pairs; if scores tie, the smaller ids must come first."""
+    """Return a text about what is wrong with one list, (n,) tokens or (n, 2) pairs, or None; if scores tie, the smaller
+    ids must come first."""
     if ids.size and ids.max() >= d_vocab:
         return f"lists token {ids.max()}; the last one is {d_vocab - 1}"
     if not np.isfinite(falling).all():

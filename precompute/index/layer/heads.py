@@ -23,8 +23,8 @@ class HeadReader(ShardArrays):
     def both_ends(
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
     ) -> tuple[Array, Floats, tuple[int, int]]:
-        """Return pairs (n, 2) and scores (n,) of top and then bottom, all or only the first; and how many are of
-        each."""
+        """Return the pairs (n, 2) and scores (n,) of the top and then the bottom list, all or only the first ones, and
+        how many are from each list."""
         position("matrix", matrix, self.stored.matrices)
         self.check_range("head", head, self.shape.n_heads)
         at = head, self.lens_at(lens), position("preset", preset, PRESETS)
@@ -32,7 +32,7 @@ class HeadReader(ShardArrays):
         counts: list[int] = self.column(f"{matrix}.count")[at].tolist()
         if (longest := max(counts)) > self.stored.pairs:
             raise self.damage(f"{what} claims {longest} pairs in a list of {self.stored.pairs}")
-        ids = self.file.block(f"{matrix}.ids", *at)  # (E, pairs, 2)
+        ids = self.file.block(f"{matrix}.ids", *at)  # (ends, pairs, 2)
         scores: Floats = self.file.block(f"{matrix}.scores", *at)
         top, bottom = (min(count, first or count) for count in counts)
         if top == bottom:
@@ -44,14 +44,14 @@ class HeadReader(ShardArrays):
         return np.concatenate(both), np.concatenate([scores[0, :top], scores[1, :bottom]]), (top, bottom)
 
     def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
-        """Return the first pairs of preset `all`, top end, (n, 2) or fewer, as stored: not checked."""
+        """Return the first pairs, (n, 2) or fewer, of the top list of preset `all`, as stored: they are not checked."""
         ids, counts = self._first_pairs(matrix, lens, "all", n, [head])
         best: Array = ids[0, : counts[0]]
         return best
 
     def first_pairs(self, matrix: str, lens: str, preset: str, count: int) -> tuple[Array, Floats, Array]:
         """Return the first pairs of every head's top list: ids (n_heads, count, 2), scores (n_heads, count), and how
-        many of them there are (n_heads,); behind these, ids and scores are zeros."""
+        many each list has (n_heads,); the ids and scores behind these are zeros."""
         ids, counts = self._first_pairs(matrix, lens, preset, count, range(self.shape.n_heads))
         scores = self.file.rows(
             f"{matrix}.scores", self._list_starts(lens, preset, range(self.shape.n_heads)), ids.shape[1]
@@ -68,12 +68,12 @@ class HeadReader(ShardArrays):
         return self.cosines(f"the coherence of {matrix} of head {head}", of_head)
 
     def readabilities(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
-        """Return the readability of a head's top and of its bottom."""
+        """Return the readability of the top and of the bottom list of a head."""
         of_head = self._of_lists(f"{matrix}.readability", lens, preset)[head]
         return self.cosines(f"the readability of {matrix} of head {head}", of_head)
 
     def all_pair_counts(self, matrix: str) -> Array:
-        """Return how many pairs each list has, (n_heads, L, P, E), as stored: not checked."""
+        """Return how many pairs each list has, (n_heads, lenses, presets, ends), as stored: not checked."""
         return self.column(f"{matrix}.count")
 
     def all_pair_coherences(self, matrix: str, lens: str, preset: str) -> Floats:
@@ -94,17 +94,19 @@ class HeadReader(ShardArrays):
         return singular
 
     def all_matrix_norms(self, matrix: str) -> tuple[Floats, Floats]:
-        """Return the norms of the heads' matrices and of the base's, (n_heads,) each, as stored: not checked. An index
-        of a difference has them, also without pairs."""
+        """Return the norms of the heads' matrices and of the base's matrices, (n_heads,) each, as stored: not checked.
+        Only an index of a difference has them, also without pairs."""
         return self.column(f"{matrix}.norm"), self.column(f"{matrix}.base_norm")
 
     def _of_lists(self, name: str, lens: str, preset: str) -> Array:
-        """Return the values that an array has for both lists of every head, (n_heads, E)."""
+        """Return the numbers that an array of the file has for the top and bottom lists of every head, (n_heads,
+        ends)."""
         of_lists: Array = self.column(name)[:, self.lens_at(lens), position("preset", preset, PRESETS)]
         return of_lists
 
     def _list_starts(self, lens: str, preset: str, heads: Sequence[int]) -> NDArray[np.int64]:
-        """Return where the top lists of pairs begin, counted in entries."""
+        """Return the positions at which the top lists of pairs of these heads begin in the array of ids, counted in
+        entries."""
         lens_at, preset_at = self.lens_at(lens), position("preset", preset, PRESETS)
         numbers = (np.array(heads, np.int64) * len(self.stored.lenses) + lens_at) * len(PRESETS) + preset_at
         return numbers * len(ENDS) * self.stored.pairs
@@ -112,7 +114,8 @@ class HeadReader(ShardArrays):
     def _first_pairs(
         self, matrix: str, lens: str, preset: str, count: int, heads: Sequence[int]
     ) -> tuple[Array, NDArray[np.int64]]:
-        """Return the ids of the top lists, (heads, count, 2), and how many of them there are (heads,)."""
+        """Return the ids of the first pairs of the heads' top lists, (heads, count, 2), and how many pairs each list
+        has (heads,)."""
         count = min(count, self.stored.pairs)
         ids = self.file.rows(f"{matrix}.ids", 2 * self._list_starts(lens, preset, heads), 2 * count)
         counts = self._of_lists(f"{matrix}.count", lens, preset)[heads, 0]

@@ -1,9 +1,10 @@
-"""Find hubs, the tokens in an unusual share of all lists, and the lens whose lists read best.
+"""Find hubs, which are tokens in an unusual share of all lists, and the lens whose lists read best.
 
-A token is a hub, under a lens, if it stands in more than HUB_FACTOR times as many of the lists (of all vectors, both
-ends) as it would if lists were drawn at random. The lens that reads best is the one with the largest share of readable
+A token is a hub, under a lens, if it is in more than HUB_FACTOR times as many of the lists (of all vectors, both ends)
+as it would be if lists were drawn at random. The lens that reads best is the one with the largest share of readable
 words among the first FIRST_TOKENS tokens of all these lists: whole words (`tokens.whole_words`) that are not hubs of
-that lens. Of equal lenses it is the first. A layer that is damaged or missing does not count for either."""
+that lens. Of equal lenses it is the first. A layer that is damaged or missing is not counted in either.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -23,7 +24,7 @@ Counts = NDArray[np.int64]  # (d_vocab,) by token
 
 
 def hubs_of_lists(shards: Sequence[Shard], stored: Stored, lens: str) -> frozenset[int]:
-    """Return the hubs of a lens over all lists of vectors of these layers."""
+    """Return the tokens that are hubs under a lens, counted over all lists of vectors of these layers."""
     counts, n_lists = np.zeros(stored.shape.d_vocab, np.int64), 0
     for shard in shards:
         try:
@@ -36,14 +37,15 @@ def hubs_of_lists(shards: Sequence[Shard], stored: Stored, lens: str) -> frozens
 
 
 def hubs_among_nearest(ids: Array) -> frozenset[int]:
-    """Return the hubs of the lists of nearest tokens, ids (d_vocab, nearest)."""
+    """Return the tokens that are hubs in the lists of nearest tokens, ids (d_vocab, nearest)."""
     d_vocab, nearest = ids.shape
     known = ids[ids < d_vocab]  # a damaged list may hold other numbers
     return _hubs(np.bincount(known, minlength=d_vocab), d_vocab, nearest)
 
 
 def lens_that_reads_best(shards: Sequence[Shard], stored: Stored, words: NDArray[np.bool_]) -> str:
-    """Return the lens that reads best, by the rule above; `words` (d_vocab,) are the whole words."""
+    """Return the lens that reads best, as defined at the top of this module; `words` (d_vocab,) flags the whole
+    words."""
     if len(stored.lenses) == 1:
         return stored.lens
     shares = {lens: _readable_share(shards, stored, lens, words) for lens in stored.lenses}
@@ -65,6 +67,6 @@ def _readable_share(shards: Sequence[Shard], stored: Stored, lens: str, words: N
 
 
 def _hubs(counts: Counts, n_lists: int, length: int) -> frozenset[int]:
-    """Return the tokens that are hubs, from how many of `n_lists` lists of this length hold each."""
+    """Return the tokens that are hubs, from `counts`, how many of `n_lists` lists of this length hold each token."""
     by_chance = n_lists * length  # expected count times d_vocab
     return frozenset(np.flatnonzero(counts * len(counts) > HUB_FACTOR * by_chance).tolist())

@@ -1,4 +1,4 @@
-"""Declare what a layer's file gives to readers: lists of a vector and of a head's pairs."""
+"""Declare what readers get from a layer's file: lists of a vector, lists of a head's pairs, and numbers about them."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from lexiscope.precompute.index.tensor_file import Array, Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorLists:
-    ids: Array  # (E, k): both ends
+    ids: Array  # (ends, k): both ends
     scores: Floats
     norm: float
     coherence_top: float  # NaN if too few tokens are left to compare
@@ -48,7 +48,7 @@ class Moments(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How much the top of one list shares with each end of another: Sim_100, 0 to 1."""
+    """How much the top of one list shares with each end of another: the paper's Sim_100, from 0 to 1."""
 
     top: float
     bottom: float

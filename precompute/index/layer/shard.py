@@ -1,5 +1,5 @@
-"""Read one layer of an index: the lists of its vectors. A value that cannot be right raises ShardDamaged, and is never
-shown as another token."""
+"""Read one layer of an index: the lists of its vectors. A token id or score that is impossible raises ShardDamaged, and
+is never shown as if it were another token."""
 
 from collections.abc import Sequence
 
@@ -18,19 +18,20 @@ NOTABLE = np.float32(0.15)  # a similarity that chance hardly ever gives; JSON c
 
 
 class Shard(ShardArrays):
-    """Read a layer. Vectors and their similarities are here, values of heads in `heads`; lookup/ finds tokens."""
+    """One layer of an index. Vectors and their similarities are read here, values of heads in `heads`; lookup/ finds
+    tokens."""
 
     def __init__(self, file: TensorFile, stored: Stored, layer: int) -> None:
         super().__init__(file, stored, layer)
         self.heads = HeadReader(file, stored, layer)
 
     def array(self, name: str) -> Array:
-        """Return a whole array by its name in FORMAT.md, read from the file: not checked."""
+        """Return a whole array by its name in FORMAT.md, as it is in the file: not checked."""
         return self.file.array(name)
 
     def vectors(self, which: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
-        """Return ids and scores (V, E, k): both lists of each of these vectors (kind, index), read and checked
-        together."""
+        """Return ids and scores (vectors, ends, k) of both lists of each of these vectors (kind, index), which are read
+        and checked together."""
         shape, lens_at = self.shape, self.lens_at(lens)
         for kind, index in which:
             position("kind", kind, self.stored.kinds)
@@ -61,7 +62,7 @@ class Shard(ShardArrays):
         return self._checked_norm(self.all_norms(kind), kind, index)
 
     def coherences(self, kind: str, index: int, lens: str) -> list[float]:
-        """Return the coherence of a vector's top and of its bottom."""
+        """Return the coherence of the top and of the bottom list of a vector."""
         of_vector = self.column(f"{kind}.coherence")[index, self.lens_at(lens)]
         return self.cosines(f"the coherence of {kind} {index}", of_vector)
 
@@ -82,7 +83,7 @@ class Shard(ShardArrays):
         return self.column(f"{kind}.base_norm")
 
     def similarity(self, neuron: int, lens: str) -> Similarity:
-        """Return Sim_k of the top of a neuron's key with the top and with the bottom of its value."""
+        """Return the similarity (Sim_k) of the top of a neuron's key with the top and with the bottom of its value."""
         self.check_range("neuron", neuron, self.shape.d_mlp)
         return self._similarity("ff", neuron, lens, f"neuron {neuron}")
 
@@ -94,18 +95,18 @@ class Shard(ShardArrays):
         return self._similarity(matrix, number, lens, f"{matrix} of head {head}, subhead {subhead},")
 
     def all_similarities(self, compared: str, lens: str) -> Floats:
-        """Return the similarities of all neurons (`ff`), or of all subheads, head after head (`vo`, `qk`), (n, E), as
-        stored: not checked."""
+        """Return the similarities of all neurons (`ff`), or of all subheads, head after head (`vo`, `qk`), (n, ends),
+        as stored: not checked."""
         return self._similarity_column(f"{compared}.similarity", lens)
 
     def all_shuffled(self, compared: str, lens: str) -> Floats:
-        """Return the similarities if the second list is that of another neuron or subhead, (n, E), as stored: not
+        """Return the similarities with the second list taken from another neuron or subhead, (n, ends), as stored: not
         checked."""
         return self._similarity_column(f"{compared}.shuffled", lens)
 
     def shuffled(self, compared: str, lens: str) -> tuple[float, float, float]:
-        """Return what chance gives: the mean of shuffled similarities with top and with bottom, and the share of those
-        of which the larger is at least NOTABLE."""
+        """Return what chance gives: the mean of shuffled similarities with the top and with the bottom, and the share
+        of neurons or subheads in which the larger of the two is at least NOTABLE."""
         of_all = self.all_shuffled(compared, lens)
         if not ((of_all >= 0) & (of_all <= 1)).all():
             raise self.damage(f"{compared}.shuffled has a value that is no similarity")
@@ -113,23 +114,25 @@ class Shard(ShardArrays):
         return top, bottom, float((of_all.max(axis=1) >= NOTABLE).mean())
 
     def lists_of_tokens(self, lens: str, end: str) -> NDArray[np.int64]:
-        """Return in how many lists of vectors, of the kinds that count for hubs, each token stands: (d_vocab,)."""
+        """Return how many lists of vectors hold each token, (d_vocab,). Only kinds of vectors that count for hubs are
+        included."""
         return np.diff(self._token_offsets(lens, end)) - self._lists_that_do_not_count(lens, end, self.stored.k)
 
     def lists_by_first_tokens(self, lens: str, count: int) -> NDArray[np.int64]:
-        """Return in how many of the same lists, both ends, each token is among the first `count`: (d_vocab,)."""
+        """Return how many lists of vectors, at both ends, have each token among their first `count` tokens, (d_vocab,).
+        Only kinds of vectors that count for hubs are included."""
         lists = np.zeros(self.shape.d_vocab, np.int64)
         for end in ENDS:
             offsets = self._token_offsets(lens, end)
             among_first = self.file.run("inverted.rank", offsets[0], offsets[-1]) < count
-            # How many entries among the first there are before each entry.
+            # For each entry, how many entries before it are among the first of their lists.
             up_to = np.concatenate([[0], np.cumsum(among_first)])
             lists += np.diff(up_to[offsets - offsets[0]]) - self._lists_that_do_not_count(lens, end, count)
         return lists
 
     def _lists_that_do_not_count(self, lens: str, end: str, count: int) -> NDArray[np.int64]:
-        """Return in how many lists of other kinds, which are inverted, too, each token is among the first:
-        (d_vocab,)."""
+        """Return how many lists have each token among their first tokens, (d_vocab,), of the kinds that are inverted
+        but do not count for hubs."""
         d_vocab, lists = self.shape.d_vocab, np.zeros(self.shape.d_vocab, np.int64)
         for kind in self.stored.kinds:
             if kind not in self.stored.counted_kinds:
@@ -141,7 +144,8 @@ class Shard(ShardArrays):
         return lists
 
     def _token_offsets(self, lens: str, end: str) -> NDArray[np.int64]:
-        """Return where the inverted lists of each token begin: (d_vocab + 1,)."""
+        """Return where the entries of each token begin in the inverted lists, which lead from tokens to vectors:
+        (d_vocab + 1,)."""
         at = self.lens_at(lens), position("end", end, ENDS)
         offsets = self.file.block("inverted.offsets", *at).astype(np.int64)
         if offsets[-1] > self.file.tensors["inverted.rank"].size or np.any(offsets[1:] < offsets[:-1]):

@@ -1,6 +1,6 @@
-"""Read small parts of the arrays of all layers at once: the slices of a token, and single entries. And cut one part out
-of each of several lists that are ordered by rank, then by keys that must be read first, such as a score: only entries
-that may be in that part are read, those of the ranks that it touches."""
+"""Read small parts of the arrays of all layers at once: the slices of a token, and single entries. Also cut one part
+out of each of several lists that are ordered by rank, then by keys that must be read first, such as a score: only
+entries at the ranks of that part are read."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ FEW = 256  # entries that are read one by one, because sorting them by layers wo
 
 
 class DamagedLayer(Exception):
-    """Raised if a value of this layer cannot be right."""
+    """Raised if the file of this layer holds an impossible value."""
 
     def __init__(self, layer: int) -> None:
         super().__init__(layer)
@@ -34,7 +34,8 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenSlices:
-    """Where the inverted lists of a token stand: those of the top of every layer, then those of the bottom."""
+    """The places at which the lists of all layers name a token, as slices of arrays: those of the top lists of every
+    layer, then those of the bottom lists."""
 
     bounds: list[tuple[TensorFile, int, int]]  # (slices,): first and last entry
     layer: Array
@@ -42,20 +43,20 @@ class TokenSlices:
     count: Array
 
     def read(self, name: str, width: int = 1) -> Array:
-        """Return the entries of an array in all slices, one slice after the other; `width` is the number of values in a
-        row."""
+        """Return the entries of an array in all slices of the token, one slice after the other; `width` is the number
+        of values in each entry."""
         dtype = self.bounds[0][0].tensors[name].dtype if self.bounds else np.dtype(np.uint8)
         data = [file.read(name, width * first, width * last) for file, first, last in self.bounds]
         return np.frombuffer(b"".join(data), dtype)
 
     def numbers(self) -> Array:
-        """Return for every entry the number of its slice."""
+        """Return for every entry of the token the number of the slice that holds it."""
         return np.repeat(np.arange(len(self.count), dtype=np.uint16), self.count)
 
 
 def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlices:
-    """Return the slices of the lists called `inverted` or `paired`; raise DamagedLayer if they would be outside of
-    their array."""
+    """Return the token's slices of the arrays called `inverted` or `paired`; raise DamagedLayer if one is outside of
+    its array."""
     files = [shard.file for shard in layers.shards.values()]
     starts = [(lens * len(ENDS) + end) * (layers.stored.shape.d_vocab + 1) + token for end in range(len(ENDS))]
     data = b"".join([file.read(f"{lists}.offsets", at, at + 2) for at in starts for file in files])
@@ -71,10 +72,11 @@ def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlic
 def read_entries(
     layers: Layers, names: Sequence[str], which: Array, layer: Array, starts: Array, width: int = 1
 ) -> Array:
-    """Read `width` entries from each of `starts` on, counted as in the file; `which` tells the array, and `layer` the
-    layer, of each.
+    """Read `width` entries from each of `starts` on, counted as in the file; for each of them, `which` is the number of
+    the array in `names`, and `layer` the layer.
 
-    The arrays are of one type; the result is (n,) for a width of 1, else (n, width)."""
+    The arrays are of one type; the result is (n,) for a width of 1, else (n, width).
+    """
     files = {number: shard.file for number, shard in layers.shards.items()}
     dtype = next((file.tensors[names[0]].dtype for file in files.values()), np.dtype(np.uint8))
     rows = np.empty((len(starts), width), dtype)
@@ -93,7 +95,8 @@ def read_entries(
 
 
 def check(right: Array, layer: Array) -> None:
-    """Raise DamagedLayer with the layer of the first entry that is not right."""
+    """Raise DamagedLayer unless all flags in `right` are True; the error names the layer of the first entry that is not
+    right."""
     for wrong in np.flatnonzero(~right)[:1]:
         raise DamagedLayer(int(layer[wrong]))
 
@@ -109,8 +112,8 @@ class RankedParts:
     _before: list[int]  # (lists,) how many entries of the list come before the chosen ones
 
     def sections(self, *keys: Array) -> list[Array]:
-        """Return the part of each list, as positions in `chosen`; equal ranks are ordered by the first key, then the
-        second, and so on."""
+        """Return the wanted part of each list, as positions in `chosen`; entries of equal rank are ordered by the first
+        key, then by the second, and so on."""
         order = np.lexsort((*keys[::-1], self._rank, self._list))
         starts = np.searchsorted(self._list[order], np.arange(len(self.totals) + 1)).tolist()
         parts = [slice(max(0, self._start - before), max(0, self._stop - before)) for before in self._before]
@@ -118,8 +121,8 @@ class RankedParts:
 
 
 def rank_parts(lists: Array, rank: Array, n_ranks: int, wanted: list[bool], part: slice) -> RankedParts:
-    """Choose parts of lists, from the list and the rank of every entry; nothing is chosen of lists that are not
-    `wanted`."""
+    """Choose the same part of several lists, given the list and the rank of every entry; nothing is chosen from lists
+    that are not `wanted`."""
     start, stop, _ = part.indices(sys.maxsize)
     counts = np.bincount(lists * np.intp(n_ranks) + rank, minlength=len(wanted) * n_ranks)
     up_to = counts.reshape(len(wanted), n_ranks).cumsum(axis=1)  # entries of a list up to a rank

@@ -45,8 +45,9 @@ def look_up_token(
     """Find the vectors of these kinds that list a token, and the head pairs of these matrices that hold it; kinds and
     matrices that are not stored give none.
 
-    Only one part of each kind and end, and of each matrix, is read: the order is rank, then |score| falling. `first` is
-    how many of the first tokens come with each list of a vector."""
+    Only one part of what is found for each kind and end, and for each matrix, is read, in the order of rank, then
+    falling |score|. `first` is how many of the first tokens are returned with each list of a vector.
+    """
     index.tokens.raw(token)  # raises NotFound if there is no such token
     kinds, matrices = _stored(index, kinds, matrices)
     lens_at, preset_at = position("lens", lens, index.stored.lenses), position("preset", preset, PRESETS)
@@ -69,10 +70,12 @@ def look_up_words(
     pair_part: slice = EVERYTHING,
     first: int = 0,
 ) -> WordsLookup:
-    """Find the vectors that list every word, and the head pairs that hold the one word, or the two at different sides.
+    """Find the vectors that list every word, and the head pairs that hold the one word or, of two words, one at each
+    side.
 
     A word is given as the tokens that stand for it. More than two words, or a word without tokens, give no pairs.
-    `first` is how many of the first tokens come with each list of a vector."""
+    `first` is how many of the first tokens are returned with each list of a vector.
+    """
     lens_at = position("lens", lens, index.stored.lenses)
     kinds, matrices = _stored(index, kinds, matrices)
     known = bool(words) and all(words)
@@ -100,10 +103,11 @@ def look_up_in_layer(
 
 
 def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int, ...]]:
-    """Return what `look` finds in the layers that are ready and whole, and the numbers of the other layers.
+    """Return what `look` finds in the layers that are built and whole, and the numbers of the other layers.
 
-    If a layer turns out to be damaged, or its file disappears meanwhile, it is left out and the rest is searched
-    again."""
+    If a layer turns out to be damaged, or its file disappears meanwhile, the other layers are searched again without
+    it.
+    """
     shards = {shard.layer: shard for shard in index.usable_shards()}
     while True:
         try:
@@ -120,6 +124,6 @@ def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int
 
 
 def _stored(index: Index, kinds: Collection[str], matrices: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return those of the kinds and matrices that the index has."""
+    """Return those of these kinds and matrices that the index stores."""
     stored = index.stored
     return [kind for kind in kinds if kind in stored.kinds], [name for name in matrices if name in stored.matrices]

@@ -12,7 +12,7 @@ from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairListings:
-    """Head pairs that hold a token, as columns; a pair of the token with itself is there once."""
+    """Head pairs that hold a token, as columns; a pair of the token with itself is listed once."""
 
     totals: dict[str, int]  # how many there are by matrix; the columns hold a part of each
     matrix: Array  # index into MATRICES
@@ -27,7 +27,8 @@ class PairListings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairMatches:
-    """Head pairs that hold the words of a search, as columns; each once, with the preset in which its rank is best."""
+    """Head pairs that hold the words of a search, as columns; each pair is listed once, with the preset in which its
+    rank is best."""
 
     total: int
     layer: Array
@@ -42,7 +43,7 @@ class PairMatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Slots:
-    """Places of pairs in lists: a pair has one slot for each preset that has it."""
+    """The places of pairs in lists: a pair has one slot for each preset whose list has it."""
 
     layer: Array  # (n,)
     matrix: Array
@@ -62,7 +63,8 @@ class _Slots:
 def pair_listings(
     layers: Layers, token: int, lens: int, preset: int, matrices: Collection[str], part: slice
 ) -> PairListings:
-    """Find a part of the pairs of each matrix, in the order: rank, |score| falling, layer, head, side, end."""
+    """Return a part of the pairs of each matrix that hold the token, in this order: rank, |score| falling, layer, head,
+    side, end."""
     wanted = [matrix in matrices for matrix in MATRICES]
     if not any(wanted):
         return PairListings({}, *(np.empty(0, np.int64) for _ in range(8)))
@@ -81,8 +83,8 @@ def pair_listings(
 def pair_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: Collection[str], part: slice
 ) -> PairMatches:
-    """Find pairs that match one or two words, in the order: rank, |score| falling, the upper layer, then the place in
-    it."""
+    """Return a part of the pairs that hold the one or two words, in this order: rank, |score| falling, upper layers
+    first, then the place in the layer."""
     if not matrices:
         none = np.empty(0, np.int64)
         return PairMatches(0, none, none, none, none, none, none, none.reshape(0, 2), none)
@@ -100,8 +102,8 @@ def pair_matches(
 
 
 def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> tuple[_Slots, Array]:
-    """Return the slots of pairs that hold a token, of one preset or of all: end after end, layer after layer, best rank
-    first; and the side of the token. A pair of the token with itself is there twice, once for each side."""
+    """Return the slots of pairs that hold a token, of one preset or of all, and the token's side in each: end after
+    end, layer after layer, best rank first. A pair of the token with itself is there twice, once for each side."""
     where = token_slices(layers, token, lens, "paired")
     slot = where.read("paired.place", 4).reshape(-1, 4)  # head, matrix, preset, side
     rank, number = where.read("paired.rank"), where.numbers()
@@ -117,7 +119,7 @@ def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> 
 
 
 def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
-    """Return the ids (n, 2) and the scores (n,) of the pairs in these slots."""
+    """Return the ids (n, 2) and the scores (n,) of the pairs in these slots (places in lists)."""
     head = slots.head.astype(np.int64)
     a_list = ((head * len(layers.stored.lenses) + lens) * len(PRESETS) + slots.preset) * len(ENDS) + slots.end
     entry = a_list * layers.stored.pairs + slots.rank
@@ -134,7 +136,7 @@ def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
 
 
 def _counts(layers: Layers, lens: int, slots: _Slots) -> Array:
-    """Return how many pairs the lists of these slots have: (n,)."""
+    """Return for each slot (place of a pair) how many pairs its list has: (n,)."""
     if not len(slots.rank):
         return np.empty(0, np.uint32)
     counts = np.stack(
@@ -157,7 +159,7 @@ def _without_own_mirror(slots: _Slots, side: Array) -> tuple[_Slots, Array]:
 
 
 def _common_slots(layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: list[int]) -> _Slots:
-    """Return the slots of pairs that hold the word or, of two words, one at each side."""
+    """Return the slots (places in lists) of pairs that hold the word or, of two words, one at each side."""
     shape = layers.stored.shape
     sizes = (shape.n_layers, len(MATRICES), shape.n_heads, len(PRESETS), len(ENDS), layers.stored.pairs)
     by_side: list[list[Array]] = []  # for each word, the slots that hold it at the first side and at the second
@@ -184,7 +186,7 @@ def _common_slots(layers: Layers, words: Sequence[Sequence[int]], lens: int, mat
 
 
 def _best_presets(slots: _Slots, ids: Array) -> Array:
-    """Return the slots in which a pair's rank is best: a pair of a head's matrix and end may stand in the lists of
+    """Return only the slots with the best rank of each pair: a pair of a head's matrix and end may be in the lists of
     several presets."""
     layer, matrix, head, preset, end, rank = slots.columns
     identity = (layer, matrix, head, end, *ids.T)
@@ -195,14 +197,15 @@ def _best_presets(slots: _Slots, ids: Array) -> Array:
 
 
 def _may_be_among_first(ranks: Array, count: int | None) -> Array:
-    """Return which entries may be among the first `count`: all up to the rank of the last of these."""
+    """Return flags of the entries that may be among the first `count`: those whose rank is at most that of the entry
+    number `count`."""
     if count is None or count >= len(ranks):
         return np.arange(len(ranks))
     return np.flatnonzero(ranks <= np.partition(ranks, count - 1)[count - 1]) if count else np.arange(0)
 
 
 def _check_words(slots: _Slots, ids: Array, words: Sequence[Sequence[int]]) -> None:
-    """Raise DamagedLayer unless the pairs do hold the words."""
+    """Raise DamagedLayer unless the pairs hold the words, as the inverted lists say."""
     holds = [np.isin(ids, [*word]) for word in words]  # (n, 2) each
     if len(words) == 1:
         check(np.any(holds[0], axis=1), slots.layer)

@@ -43,7 +43,7 @@ class VectorMatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entries:
-    """Entries of lists of vectors; `vector` numbers all vectors of a layer, kind after kind."""
+    """Entries of lists of vectors; the field `vector` numbers all vectors of a layer, kind after kind."""
 
     layer: Array
     end: Array
@@ -85,8 +85,8 @@ def vector_listings(
 def vector_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str], part: slice, first: int = 0
 ) -> VectorMatches:
-    """Find vectors that match, in the order: sum of the best ranks, the upper layer, kind, index, end; and the first
-    tokens of the list that matches."""
+    """Return a part of the vectors that list every word, in this order: sum of the best ranks, upper layers first,
+    kind, index, end; and the first tokens of each list."""
     keys, ranks, tokens = _common_lists(layers, words, lens, kinds)
     which, vector = np.divmod(keys, layers.stored.n_vectors)
     end, nth = np.divmod(which, max(1, len(layers.shards)))
@@ -103,8 +103,8 @@ def vector_matches(
 def _common_lists(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str]
 ) -> tuple[Array, Array, Array]:
-    """Return the lists that hold all words, numbered by end, layer and vector; and for each word its best rank in each
-    list, and the token that has it."""
+    """Return the numbers of the lists that hold all words, counted by end, layer and vector; and for each word its best
+    rank in each list, and the token that has this rank."""
     of_kinds = np.isin(_kinds(layers.stored)[0], [layers.stored.kinds.index(kind) for kind in kinds])
     keys = np.empty(0, np.int64)
     ranks, tokens = (np.empty((0, len(words)), np.uint32) for _ in range(2))
@@ -123,7 +123,7 @@ def _common_lists(
 
 
 def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, Array]:
-    """Return the best rank that a token of the word has in every list, and that token."""
+    """Return for every list the best rank that a token of the word has in it, and that token."""
     n_layers, in_layer = len(layers.shards), layers.stored.n_vectors
     nth = np.zeros(layers.stored.shape.n_layers, np.int64)
     nth[[*layers.shards]] = np.arange(n_layers)
@@ -139,7 +139,8 @@ def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, 
 
 
 def _entries(layers: Layers, token: int, lens: int) -> _Entries:
-    """Return every entry of a token in the lists of one lens: end after end, layer after layer, best rank first."""
+    """Return every entry of a token in the lists of one lens, in this order: end after end, layer after layer, best
+    rank first."""
     where = token_slices(layers, token, lens, "inverted")
     vector, rank, number = where.read("inverted.vector"), where.read("inverted.rank"), where.numbers()
     layer = where.layer[number]
@@ -163,14 +164,14 @@ def _split(stored: Stored, vector: Array) -> tuple[Array, Array]:
 
 
 def _stored(layers: Layers, lens: int, name: str, entries: _Entries) -> Array:
-    """Return the values that the arrays `{kind}.{name}` have at these entries."""
+    """Return the values of the arrays `{kind}.{name}` of a layer's file for the vectors of these entries."""
     kind, lists = _lists(layers.stored, lens, entries)
     position = lists * layers.stored.k + entries.rank
     return read_entries(layers, [f"{kind}.{name}" for kind in layers.stored.kinds], kind, entries.layer, position)
 
 
 def _first_ids(layers: Layers, lens: int, entries: _Entries, first: int) -> Array:
-    """Return the first tokens of the lists that these entries are in: (n, first)."""
+    """Return the first tokens of the lists to which these entries belong: (n, first)."""
     if not (first := min(first, layers.stored.k)):
         return np.empty((len(entries.layer), 0), np.uint32)
     kind, lists = _lists(layers.stored, lens, entries)
@@ -188,5 +189,5 @@ def _lists(stored: Stored, lens: int, entries: _Entries) -> tuple[Array, Array]:
 
 
 def _check_listed(layers: Layers, lens: int, entries: _Entries, token: int | Array) -> None:
-    """Raise DamagedLayer unless the token, or each entry's own token, does stand there."""
+    """Raise DamagedLayer unless each entry's list does hold the token at the rank that the entry gives."""
     check(_stored(layers, lens, "ids", entries) == token, entries.layer)

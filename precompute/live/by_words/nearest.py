@@ -1,6 +1,6 @@
-"""A copy of the vocabulary's directions in bytes, to find the tokens nearest to a vector with a quarter of the reading.
-It only says which tokens may be near; the caller computes exact scores. For one query on a CPU, where reading is slow.
-"""
+"""Keep a copy of the vocabulary's directions in bytes, to find the tokens nearest to a vector by reading a quarter of
+the memory. The copy only tells which tokens may be near; the caller computes exact scores. It is used for a single
+query on a CPU, where reading memory is slow."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,8 @@ from lexiscope.precompute.project.rounding import UNIT, gamma
 
 @dataclass(frozen=True)
 class CoarseVocabulary:
-    """ê_t = (e_t - mean) / |e_t - mean| of every token, in multiples of `step`, with the error of this copy."""
+    """The directions ê_t = (e_t - mean) / |e_t - mean| of all tokens' embeddings e_t, rounded to multiples of `step`,
+    and the errors of this copy."""
 
     steps: NDArray[np.int8]  # (d_vocab, d_model)
     step: Float32  # (d_vocab,)
@@ -39,7 +40,8 @@ class CoarseVocabulary:
         return copy
 
     def cosines(self, q: Float64) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return roughly ê_t · q / |q| of every token (d_vocab,) for q (d_model,), and how far each may be off."""
+        """Return for q (d_model,) the approximate cosine ê_t · q / |q| of every token, and how far each may be off,
+        (d_vocab,) each."""
         cosines = np.empty(len(self.step), np.float32)
         _products(self.steps, self.step, (q / np.linalg.norm(q)).astype(np.float32), cosines)
         return torch.from_numpy(cosines), torch.from_numpy(self.off)

@@ -1,17 +1,18 @@
-"""Pairs to heads: which heads turn a source word into its target, by the target's rank among all tokens.
-Exact: float32 products count, and whatever is too close to tell is counted in float64.
+"""Find the heads that turn source words into target words, by the rank of each target among all tokens. Ranks are
+exact: they are counted from float32 products, and tokens whose scores are too close for float32 are compared in
+float64.
 
-For each head, source W_V W_O is compared with the vocabulary, as the stored VO lists compare pairs; for `qk`, source
-W_Q W_Kᵀ: the source is the query's word, the target the key's. A source of several pieces is the mean of their
-embeddings, a target is its first piece. Lens cosine: embeddings centred and normalised on both sides (a source of
-several pieces after taking the mean).
+For each head, source W_V W_O is multiplied with the vocabulary, as for the stored lists of VO pairs; with `qk` it is
+source W_Q W_Kᵀ, where the source is the query's word and the target the key's. A source of several pieces is the mean
+of their embeddings; of a target of several pieces, the first counts. Under the lens cosine, embeddings are centred and
+set to length one on both sides (a source of several pieces after taking the mean).
 
-A small rank says little by itself. Beside each head's mean rank stand
-- shuffled: the same sources with other pairs' targets (SHUFFLES at most, the next ones in the list; equal targets are
-  no others), on average. A head that promotes all targets for every source has a small one, too. Where no pair has
-  another's target, with RANDOM_WORDS words that are drawn once and for all.
-- identity: the source itself, its first piece, as target. A head that copies everything carries every pair.
-- chance: how many heads would reach such a mean rank if ranks were drawn at random (the module chance).
+A small rank says little by itself. So beside each head's mean rank are
+- shuffled: the mean rank of other pairs' targets for the same sources (of at most SHUFFLES pairs, the next ones in the
+  list; targets that are equal to the pair's own do not count). A head that promotes all targets for every source has a
+  small one, too. If there is no other target, RANDOM_WORDS words are used, which are the same for all asks.
+- identity: the mean rank of the source itself, by its first piece. A head that copies everything has a small one.
+- chance: how many heads would reach such a mean rank if ranks were drawn at random (see the module chance).
 """
 
 from collections.abc import Callable
@@ -44,8 +45,8 @@ Ids = NDArray[np.int64]
 def relation(
     w: LoadedParameters, words: Words, ask: RelationAsk, word_tokens: Ids, check: Callable[[], None] = lambda: None
 ) -> RelationAnswer:
-    """Rank the targets in every head. `word_tokens` are the tokens that are words; `check` is called between products,
-    and what it raises ends the work."""
+    """Rank the targets of all pairs in every head. `word_tokens` are the tokens that are words; `check` is called
+    between products, and an error that it raises ends the work."""
     used = [_used(words, pair) for pair in ask.pairs]
     sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
     targets = Targets.of(used, word_tokens)
@@ -70,7 +71,7 @@ def relation(
 
 @dataclass(frozen=True)
 class Targets:
-    """The tokens whose ranks count for each source."""
+    """The tokens whose ranks are computed for each source."""
 
     ids: Ids  # (pairs, targets): the pair's own target, the source itself, then others
     counted: NDArray[np.bool_]  # (pairs, others): False for entries that only fill up a row
@@ -96,7 +97,7 @@ class Targets:
         return cls(np.array(rows, np.int64), counted, shuffled_with)
 
     def shuffled(self, ranks: NDArray[np.int64]) -> float:
-        """Return the mean over sources of the mean rank of other pairs' targets; ranks (pairs, targets)."""
+        """Return the mean over all sources of the mean rank of other pairs' targets, from `ranks` (pairs, targets)."""
         return float(((ranks[:, OTHERS:] * self.counted).sum(axis=1) / self.counted.sum(axis=1)).mean())
 
 
@@ -104,7 +105,8 @@ def _head(
     layer: int, head: int, scores: Float64, ranks: NDArray[np.int64], from_bottom: NDArray[np.int64], targets: Targets,
     w: LoadedParameters,
 ) -> HeadRelation:  # fmt: skip
-    """Sum up one head: scores (pairs,), ranks from the top and from the bottom (pairs, targets)."""
+    """Summarise one head, from the scores (pairs,) of the targets and from ranks from the top and from the bottom,
+    (pairs, targets) each."""
     n_heads, d_vocab = w.shape.n_layers * w.shape.n_heads, w.shape.d_vocab
     own, own_from_bottom = ranks[:, OWN].tolist(), from_bottom[:, OWN].tolist()
     return HeadRelation(
@@ -137,8 +139,8 @@ def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
 def _ranks(
     vocabulary: Vocabulary, outputs: Tensor, targets: Tensor, lens: str, check: Callable[[], None]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the score of each target, and how many tokens have more and less: outputs (n, d_model) float64, targets
-    (n, m)."""
+    """Return the score of each target, and how many tokens have larger and smaller scores, (n, m) each, for vectors
+    `outputs` (n, d_model), float64, and tokens `targets` (n, m)."""
     W, device = vocabulary.W, vocabulary.W.device
     inverse = torch.from_numpy(vocabulary.exact_inverse)
     share, least = error_of_products(W.shape[1])
@@ -166,7 +168,7 @@ def _ranks(
         lengths = torch.linalg.vector_norm(outputs[some], dim=1) + least
         error = (2 * lengths * float(slack.max()))[:, None]
         more, close, several = count_around(product, scores[some] - error, scores[some] + error)
-        above[some], below[some] = more, product.shape[1] - more - close  # a token that is close alone is the target
+        above[some], below[some] = more, product.shape[1] - more - close  # if only one token is close, it is the target
         rows, columns, tokens = (part.contiguous() for part in several.T)
         difference = exact(rows + start, tokens) - scores[rows + start, columns]  # exactly 0 for the target itself
         above[some].index_put_((rows, columns), (difference > 0).long(), accumulate=True)

@@ -1,6 +1,5 @@
-"""Seed words with weights: the vectors of any kinds that are about them, the tokens near them, what heads make of them.
-All asks of a batch share one product for each kind; scores are float64.
-"""
+"""Search by seed words with weights: find the vectors of any kind that are about these words, the tokens near them, and
+what heads make of them. All asks of a batch share one product for each kind of vectors; scores are float64."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +32,8 @@ SortableResult = tuple[float, str, int, int, list[float]]  # minus the score, ki
 
 
 class Query:
-    """The seed words of one ask as vectors: for W_E and for W_U, a vector for each term, and their weighted mean q.
+    """The seed words of one ask as vectors: for W_E and for W_U, a vector for each term (a word with its weight), and
+    their weighted mean q.
 
     q = sum of weight * (mean of the word's pieces - mean of all tokens) / sum of |weight|
     Under the lens cosine each difference in brackets is set to length one, and a vector's score is divided by the
@@ -75,15 +75,16 @@ class SeedSearch:
         self._inverse_lengths: dict[str, tuple[Tensor, Float64]] = {}
 
     def norms(self, kind: str) -> Tensor:
-        """Return the lengths of all vectors of a kind, (n_layers * count,), plus the smallest that counts: errors of
-        products are proportional to them. They are computed once."""
+        """Return the lengths of all vectors of a kind, (n_layers * count,), each plus a tiny number: errors of products
+        are proportional to these. They are computed once."""
         if kind not in self._norms:
             norms = [torch.linalg.vector_norm(V, dim=1) for V in self.w.every_layer(kind)]
             self._norms[kind] = torch.cat(norms) + self.least
         return self._norms[kind]
 
     def inverse_lengths(self, kind: str) -> tuple[Tensor, Float64]:
-        """Return 1 / |v| (n_layers * count,): float32 on the device, and exactly. They are made once."""
+        """Return 1 / |v| of all vectors of a kind, (n_layers * count,), in float32 on the device and in float64. They
+        are computed once."""
         if kind not in self._inverse_lengths:
             exact = np.concatenate([inverse_lengths(V.cpu().numpy()) for V in self.w.every_layer(kind)])
             self._inverse_lengths[kind] = torch.from_numpy(exact).float().to(self.w.device), exact
@@ -120,8 +121,8 @@ class SeedSearch:
     def _search(
         self, kind: str, queries: Sequence[Query], results: dict[Query, list[SortableResult]], ranks: dict[Query, int]
     ) -> None:
-        """Add to `results` the best vectors of one kind, and to `ranks` the rank of the vector that a query asks
-        for."""
+        """Add to `results` the best vectors of one kind for each query, and to `ranks` the rank of the vector that a
+        query asks for."""
         layers, count, side = self.w.every_layer(kind), self.w.shape.count(kind), SIDES[kind]
         for query, scores in self._products(layers, queries, side):
             error, q = self.norms(kind), np.vstack((query.q[side][None], query.terms[side]))
@@ -148,7 +149,7 @@ class SeedSearch:
                 results[query].append((-score, kind, *divmod(row, count), scores_of_terms))
 
     def _nearest(self, queries: Sequence[Query]) -> list[list[ScoredToken]]:
-        """Return the tokens whose centred embedding has the largest cosine with the query."""
+        """Return for each query the tokens whose centred embeddings have the largest cosine with its q."""
         vocabulary, answers = self.words.reads, []
         for query, best in self._near(queries):
             q = query.q["reads"]
@@ -159,8 +160,8 @@ class SeedSearch:
         return answers
 
     def _near(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
-        """Yield tokens, rising, that may be among the nearest. On a CPU a coarse copy of the vocabulary is read
-        instead."""
+        """Yield for each query the ids, in rising order, of tokens that may be among the nearest. On a CPU they are
+        found with the smaller copy of the vocabulary that CoarseVocabulary holds."""
         if self.w.device.type != "cpu":
             yield from self.near_by_product(queries)
             return
@@ -178,7 +179,7 @@ class SeedSearch:
     def _products(
         self, layers: Sequence[Tensor], queries: Sequence[Query], side: str
     ) -> "Iterator[tuple[Query, Tensor]]":
-        """Multiply matrices (count, d_model), N rows in all, with the q of each query: (N,) each."""
+        """Yield for each query the products (N,) of its q with the N rows of all matrices (count, d_model)."""
         size = max(1, LARGEST_PRODUCT // sum(map(len, layers)))
         for start in range(0, len(queries), size):
             batch = queries[start : start + size]
@@ -216,8 +217,9 @@ def _check_vector(w: LoadedParameters, vector: VectorPlace, kinds: Sequence[str]
 
 
 def _rank(scores: Tensor, row: int, near: NDArray[np.int64], exact: Float64, off: Tensor) -> int:
-    """Return the rank of a row among all, from 1. Rows that are larger beyond rounding come before it, and among the
-    near ones those that are larger, or equal and earlier."""
+    """Return the rank of a row among all rows, from 1. Rows that are larger by more than rounding come before it; of
+    the `near` rows, whose order float32 cannot tell, those whose `exact` score is larger, or equal with a smaller
+    number."""
     above = int(torch.count_nonzero(scores - scores[row] > off + off[row]))
     own = exact[np.searchsorted(near, row)]
     return 1 + above + int((exact > own).sum()) + int(((exact == own) & (near < row)).sum())

@@ -1,7 +1,9 @@
-"""Words through heads: what a head looks for with a word (e W_Q W_Kᵀ), and writes having attended to it (e W_V W_O).
+"""Send words through heads: compute what a head looks for with a word (e W_Q W_Kᵀ), and what it writes after attending
+to the word (e W_V W_O).
 
-e is the embedding of the word, the mean of its pieces; of a group of words, the mean of theirs. No norm, no bias, no
-position. Lens cosine: embeddings centred and normalised on both sides, as in the lists of pairs.
+e is the embedding of the word, the mean of its pieces; for a group of words, the mean of theirs. Norms, biases and
+positions are left out. Under the lens cosine, embeddings are centred and set to length one on both sides, as in the
+lists of pairs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +24,7 @@ from lexiscope.precompute.project.embedding import Float64
 def through_heads(
     w: LoadedParameters, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
 ) -> ThroughHeadsAnswer:
-    """Send words through heads. `check` is called between products; what it raises ends the work."""
+    """Send words through heads. `check` is called between products; an error that it raises ends the work."""
     for layer in ask.layers:
         check_number("layer", layer, w.shape.n_layers)
     check_number("head", ask.head, w.shape.n_heads)
@@ -37,8 +39,8 @@ def head_readings(
     w: LoadedParameters, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int,
     end: End = "top", check: Callable[[], None] = lambda: None,
 ) -> list[list[HeadReading]]:  # fmt: skip
-    """Return for each of x (n, d_model) the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, for each
-    head; an empty list where the product is 0, as for an unchanged head of a difference."""
+    """Return the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, for each vector of x (n, d_model) and
+    each head. A list is empty where the product is 0, as for an unchanged head of a difference."""
 
     def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[list[ScoredToken]]:
         outputs = []
@@ -66,14 +68,15 @@ def head_readings(
 
 
 def head_outputs(w: LoadedParameters, matrix: str, layer: int, x: Float64) -> Float64:
-    """Multiply x (n, d_model) with W_V W_O (`vo`) or W_Q W_Kᵀ (`qk`) of each head: (n_heads, n, d_model), on the
-    CPU."""
+    """Return the products (n_heads, n, d_model), on the CPU, of x (n, d_model) with the matrix W_V W_O (`vo`) or W_Q
+    W_Kᵀ (`qk`) of each head."""
     terms = [sign * _through(left, right, w.shape.n_heads, x) for sign, left, right in w.factors(matrix, layer)]
     return np.asarray(np.sum(terms, axis=0))
 
 
 def _through(left: Tensor, right: Tensor, n_heads: int, x: Float64) -> Float64:
-    """Multiply x (n, d_model) with left[h]ᵀ right[h] of each head; grouped heads share a left or a right."""
+    """Return the products of x (n, d_model) with left[h]ᵀ right[h] of each head h; grouped heads share a left or a
+    right matrix."""
     first, second = (factor.cpu().numpy().astype(np.float64) for factor in (left, right))
     z = np.split(x @ first.reshape(-1, first.shape[2]).T, len(first), axis=1)  # (n, d_head) each
     return np.stack([z[h * len(first) // n_heads] @ second[h * len(second) // n_heads] for h in range(n_heads)])
@@ -95,7 +98,7 @@ def ids_of(word: WordUsed) -> list[int]:
 
 
 def _embedding(words: Words, group: Sequence[WordUsed], lens: Lens) -> Float64:
-    """Return the embedding of a group (d_model,), centred and normalised under cosine."""
+    """Return the mean embedding of a group of words (d_model,), centred and set to length one under the lens cosine."""
     e = np.mean([words.reads.word(ids_of(word)) for word in group], axis=0)
     if lens == "dot":
         return np.asarray(e)

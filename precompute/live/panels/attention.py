@@ -1,4 +1,4 @@
-"""The panel `attention`: how much every head looked from each position at each other."""
+"""The panel `attention`: how much every head attends from each position to each other."""
 
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import attention_layers
@@ -10,7 +10,7 @@ NUMBER_COST = 7000  # multiplications that take as long as a weight, which becom
 
 
 def _answer(run: PanelRun) -> Fields:
-    """Return the weights of every head in the layers that were kept."""
+    """Return the attention weights of every head in the layers whose attention was kept."""
     heads: list[HeadAttention] = []
     for layer, weights in run.record.weights.items():
         for head, rows in enumerate(weights.tolist()):

@@ -1,20 +1,20 @@
 """The panel `attribution`: what every head and every neuron added to one token's logit, at one position of a run.
 
-A logit is a sum over all that was written into the stream, if every norm on the way keeps the scale that it has in
-this run; taking the mean away, as a LayerNorm does, is linear already. So with g the row of W_U, carried back through
-the norms behind a layer:
+A logit is a sum over all that was written into the stream, if every norm on the way keeps the scale that it has in this
+run; the other step of a LayerNorm, taking the mean away, is linear already. So, if g is the row of W_U carried back
+through the norms behind a layer, and z_h are the mixed values of head h:
 
     logit = g · embedding + Σ heads g · z_h W_O^h + Σ neurons coefficient (g · value) + the biases' terms
 
-- Of most decoders only the final norm is on the way. Where what attention or FF writes is normed before it is added
-  (Gemma 2), that norm's scale is fixed as well; in an encoder every later norm's.
-- An encoder's head has an activation before W_U: what it multiplies each of its inputs with (activation / input) is
-  fixed like a scale.
-- A soft cap of logits comes after the sum.
+- In most decoders only the final norm is on the way. Where what attention or FF writes is normed before it is added to
+  the stream (Gemma 2), that norm's scale is fixed as well; in an encoder, every later norm's.
+- The head of an encoder has an activation before W_U: the factor by which it changes each of its inputs (activation /
+  input) is fixed like a scale.
+- A soft cap of logits is not included: it comes after the sum.
 
-These are direct effects: what a head or neuron changes in later layers is part of those layers' terms.
-A number that is added to all logits changes no prediction: unless asked otherwise, the row of W_U has the mean row
-taken away, so that terms sum to the logit less the mean of all logits.
+These are direct effects: what a head or neuron changes in later layers is part of those layers' terms. A number that is
+added to all logits changes no prediction: unless asked otherwise, the mean row is subtracted from the row of W_U, so
+that terms sum to the logit less the mean of all logits.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ ATTENDED = 3  # positions that a head attends to most, of each listed head
 
 
 def target(words: Words, word: Word) -> int:
-    """Return the one token that is meant; raise BadRequest if the word has several, NotFound if the id does not
+    """Return the token that a word means; raise BadRequest if the word has several tokens, NotFound if the id does not
     exist."""
     if word.token is not None:
         check_number("token", word.token, len(words.writes.W))
@@ -53,14 +53,14 @@ def target(words: Words, word: Word) -> int:
 
 @dataclass
 class Reader:
-    """Compute a number of a state x, direction · x. `through` moves the reader to the other side of a norm: afterwards
-    it takes the input of the norm instead of its output."""
+    """A number that depends linearly on a state x: direction · x. If x is the output of a norm, `through` changes the
+    direction so that it applies to the norm's input."""
 
     direction: Tensor  # (d_model,)
 
     def through(self, norm: Norm, x: Tensor) -> float:
-        """Turn the direction from the output of a norm back to its input x (d_model,), the scale fixed; return the term
-        of the bias."""
+        """Change the direction from one for the output of a norm to one for its input x (d_model,), with the norm's
+        scale fixed; return the term of the norm's bias."""
         centred = x - x.mean() if norm.centres else x
         bias = 0.0 if norm.bias is None else float(self.direction @ norm.bias)
         direction = self.direction * norm.gain
@@ -124,8 +124,8 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
 
 
 def _unembedding(w: Weights, x: Tensor, token: int, against: int | ComparedWith) -> tuple[Reader, float, float]:
-    """Return what reads the logit off the last layer's stream x (d_model,), and the terms of the biases on the way:
-    those before W_U, and W_U's own."""
+    """Return the reader that computes a token's logit from the last layer's stream x (d_model,), and the terms of two
+    biases: of those before W_U, and of W_U's own."""
     row, bias = w.unembedding(token)
     if against != "none":
         other, its_bias = w.mean_unembedding if against == "mean" else w.unembedding(against)
@@ -148,9 +148,9 @@ def _unembedding(w: Weights, x: Tensor, token: int, against: int | ComparedWith)
 def _part_terms(
     w: Weights, reader: Reader, layer: int, part: Part, weights: Tensor, before: Tensor
 ) -> tuple[Tensor, float]:
-    """Return the terms of attention's channels or FF's neurons (count,), which wrote their vectors times `weights`
-    (count,), and the term of biases. `before` (d_model,) is the stream to which these vectors were added. A norm of
-    the sum changes the reader, which afterwards reads the stream before that norm."""
+    """Return the terms of attention's channels or of FF's neurons (count,), which wrote their vectors times `weights`
+    (count,), and the term of their biases. `before` (d_model,) is the stream to which these vectors were added. If the
+    sum goes through a norm, the reader is changed to read the stream before that norm."""
     kind = "ff_value" if part == "ff" else "w_o"
     vectors, bias = w.vectors(kind, layer), w.bias(kind, layer)
     after_sum, of_written = w.norm_of_sum(layer, part), w.norm_of_written(layer, part)
@@ -167,8 +167,8 @@ def _part_terms(
 
 
 def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int, total: float) -> list[PartTerm]:
-    """Return the heads (n_layers, n_heads) and neurons (n_layers, d_mlp) with the largest terms, or the most negative
-    ones. `total` is the sum of all terms."""
+    """Return the heads and neurons with the largest terms, or with the most negative ones, from all terms of heads
+    (n_layers, n_heads) and neurons (n_layers, d_mlp). `total` is the sum of all terms."""
     every = [_head_term(record, *term, total) for term in _largest_terms(heads, sign)]
     every += [_neuron_term(record, *term, total) for term in _largest_terms(neurons, sign)]
     return sorted(every, key=lambda part: -sign * part["term"])[:LISTED]
@@ -208,7 +208,7 @@ def _share(term: float, total: float) -> float | None:
 
 
 def _cost(w: Weights, *_: object) -> float:
-    """Return the cost: every writing vector is multiplied once."""
+    """Return the cost: every vector that writes is multiplied once."""
     return w.shape.n_layers * (w.shape.count("w_o") + w.shape.count("ff_value")) * w.shape.d_model
 
 

@@ -1,4 +1,5 @@
-"""The panel `coverage`: the paper's R_k (section 4.2) for one position of a run, and what is left of it when shuffled.
+"""The panel `coverage`: the paper's R_k (section 4.2) for one position of a run, and the same with other positions'
+states.
 
 For every layer, and for each of the kinds ff_key, ff_value, w_v and w_o by itself, as in the paper:
 
@@ -7,16 +8,18 @@ For every layer, and for each of the kinds ff_key, ff_value, w_v and w_o by itse
 - hidden state: the stream after the layer at the position, through the final norm (an encoder's is normed already) and
   W_U.
 - active vectors: the key and the value of the m neurons, and w_v and w_o of the m subheads, whose coefficients at the
-  position are largest in size. The coefficient is what the model multiplies the neuron's value, or the subhead's w_o,
-  with. One that is 0 makes nothing active.
-- first tokens of a vector: of its list with W_E if it reads, with W_U if it writes, at the end to which it points in
-  this run: the bottom one where its coefficient is negative, for a key where what it reads, bias included, is.
-- shuffled: the same active vectors against the hidden states of other positions after the same layer, on average over
-  all of them. The paper's code draws one; nothing is drawn here. A text of one token has no such figure. Beside it: the
-  standard deviation over these positions (n - 1 in the divisor), and how many of them are covered at least as much: if
-  it is many, the vectors say nothing about this position.
+  position are largest in size. The coefficient is the factor by which the model multiplies the neuron's value, or the
+  subhead's w_o. A vector whose coefficient is 0 is not active.
+- first tokens of a vector: those of its list with W_E if it reads, with W_U if it writes, at the end to which it points
+  in this run. That is the bottom if its coefficient is negative or, for a key, if what it reads, bias included, is
+  negative.
+- shuffled: the same active vectors compared with the hidden states of all other positions after the same layer, on
+  average. The paper's code draws one of these positions at random; here all are used. A text of one token has no such
+  number. Two numbers belong to it: the standard deviation over these positions (n - 1 in the divisor), and how many of
+  them are covered at least as much as the position itself. If these are many, the vectors say nothing about this
+  position.
 
-k = 100, as stored lists and Sim_k have it, m = 10; the paper's code takes 5 vectors, with 15 of their tokens and 3 of
+k is 100, as for stored lists and Sim_k, and m is 10; the paper's code takes 5 vectors, with 15 of their tokens and 3 of
 the hidden state's.
 """
 
@@ -40,7 +43,7 @@ OfLayer = tuple[str, int]  # a kind, or "hidden" for the hidden states, and a la
 
 
 def rows_of_products(w: Weights, tokens: int) -> int:
-    """Return how many rows are multiplied with the vocabulary."""
+    """Return how many vectors of a run are multiplied with the vocabulary."""
     return w.shape.n_layers * (tokens + len(KINDS) * ACTIVE)
 
 
@@ -73,7 +76,8 @@ def coverage(w: Weights, record: Record, tick: Tick) -> list[CoverageRow]:
 
 
 def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
-    """Return the active vectors by kind, (up to ACTIVE, d_model), each turned to where it points in this run."""
+    """Return the active vectors of a layer by kind, (up to ACTIVE, d_model), negated where they point to the bottom in
+    this run."""
     coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
     neurons, channels = _largest(coefficients), _largest(subheads)
     keys, values = (w.vectors(kind, layer)[neurons] for kind in ("ff_key", "ff_value"))
@@ -84,19 +88,20 @@ def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
 
 
 def _largest(coefficients: Tensor) -> Tensor:
-    """Return up to ACTIVE numbers of the coefficients (n,) that are largest in size and not 0."""
+    """Return the positions of up to ACTIVE coefficients, of (n,), that are largest in size and not 0."""
     largest = most_active(coefficients, ACTIVE)
     return largest[coefficients[largest] != 0]
 
 
 def most_active(coefficients: Tensor, m: int) -> Tensor:
-    """Return the numbers of the m largest in size, (..., n) -> (..., m), which may still be 0. At the first position
-    heads that share values have equal ones: the first then counts."""
+    """Return the positions of the m coefficients that are largest in size, (..., n) -> (..., m); these may still be 0.
+    Of equal ones the first counts: heads that share values have equal ones at the first position of a text."""
     return coefficients.abs().sort(dim=-1, descending=True, stable=True).indices[..., :m]
 
 
 def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dict[OfLayer, Tensor]:
-    """Return the ids (n, K) of the tokens with the largest products for each (n, d_model), by few large products."""
+    """Return the ids (n, K) of the tokens with the largest products for each group of vectors (n, d_model), computed by
+    a few large products."""
     reads = {name: rows for name, rows in vectors.items() if SIDES.get(name[0]) == "reads"}
     others = {name: rows for name, rows in vectors.items() if name not in reads}
     first: dict[OfLayer, Tensor] = {}

@@ -1,4 +1,5 @@
-"""The panel `evolution`: the stream after every step of a run as tokens, and where the answer first appears."""
+"""The panel `evolution`: the tokens that the stream predicts after every step of a run, and where the final answer
+first appears."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,9 +14,10 @@ from lexiscope.precompute.live.wire.answers import EvolutionRow
 
 
 def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list[EvolutionRow]:
-    """Read streams (T, d_model) as tokens, one for each step: the embedding, then attention and ff of every layer.
+    """Return the most likely tokens of streams (T, d_model), a row for each step of a run: the embedding, then
+    attention and ff of every layer.
 
-    The answer of a position is the token that this run ends with there: the first of the last row.
+    The answer of a position is the token that this run ends with there: the first token of the last row.
     """
     T = len(streams[0])
     last = likelihoods(w, streams[-1], k, None, tick)
@@ -39,7 +41,8 @@ def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list
 
 
 def appears(rows: Sequence[EvolutionRow], position: int) -> int:
-    """Return the first layer after which the answer leads at the position, and in every row from there to the end."""
+    """Return the first layer from which on the answer is the most likely token at the position, in every row to the
+    end."""
     first = rows[-1]["layer"]
     for row in reversed(rows):
         if row["answer_rank"][position] != 1:

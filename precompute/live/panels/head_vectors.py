@@ -1,8 +1,8 @@
-"""What heads make of states of a run: what a state looks for, which queries would find it, the message it sends.
+"""Compute what heads make of states of a run: what a state looks for, which queries would find it, and its message.
 
-Three products of a state's row h with a head's matrices, each a vector (d_model,) that is compared with tokens:
-h W_Q W_Kᵀ (kind w_q: its query, compared with what keys are made of), h W_K W_Qᵀ (kind w_k: its key, compared with
-what queries are made of) and h W_V W_O. The exact ones are what the model computes.
+For a state h these are three products with a head's matrices, each a vector (d_model,) that is compared with tokens: h
+W_Q W_Kᵀ (kind w_q: its query, compared with what keys are made of), h W_K W_Qᵀ (kind w_k: its key, compared with what
+queries are made of) and h W_V W_O (the message). With biases and positions, they are exactly what the model computes.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ OTHER_SIDE = {"w_q": "w_k", "w_k": "w_q"}
 
 
 def sought(w: Weights, layer: int, kind: str, x: Tensor, heads: Sequence[int]) -> Tensor:
-    """Return x W_Q W_Kᵀ (kind w_q) or x W_K W_Qᵀ (w_k) of these heads, (heads, n, d_model), for x (n, d_model) after
-    the norm."""
+    """Return x W_Q W_Kᵀ (kind w_q) or x W_K W_Qᵀ (kind w_k) of these heads, (heads, n, d_model), for states x (n,
+    d_model) after the layer's norm."""
     mine, others = (w.every_head(each, layer)[heads] for each in (kind, OTHER_SIDE[kind]))
     return x @ mine.transpose(1, 2) @ others
 
@@ -28,10 +28,12 @@ def exactly_sought(
     w: Weights, layer: int, kind: str, x: Tensor, heads: Sequence[int], here: Tensor, there: Tensor,
     rotation: Rotation | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return vectors (heads, n, d_model) and constants (heads, n) for states x (n, d_model) at positions `here` (n,):
-    vector · x' + constant is the score that the model gives to a query of x and a key of a state x' (kind w_q), or to a
-    key of x and a query of x' (w_k), where x' stands at position there (heads, n); without a soft cap, and without the
-    divisor of a norm that x' goes through in the head."""
+    """Return vectors (heads, n, d_model) and constants (heads, n) for states x (n, d_model) at positions `here` (n,).
+
+    For a state x' at position `there` (heads, n), vector · x' + constant is the attention score of a query of x with a
+    key of x' (kind w_q), or of a key of x with a query of x' (kind w_k). The score is without a soft cap, and without
+    the divisor of a norm that x' goes through in the head.
+    """
     other = OTHER_SIDE[kind]
     z = w.head_states(kind, layer, x)[heads]  # (heads, n, d_head)
     if rotation is not None:  # rotate to the own position, and back by the rotation of the other position
@@ -49,8 +51,8 @@ def exactly_sought(
 
 
 def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor | None:
-    """Return the scale that a norm of queries (w_q) or keys (w_k) gives to the query or key of every token's bare
-    embedding, without the gain: (heads, d_vocab); None where there is no such norm."""
+    """Return the scale by which a norm of queries (w_q) or keys (w_k) changes the query or key of every token's
+    embedding, without the norm's gain: (heads, d_vocab); None if there is no such norm."""
     norm = w.head_norm(kind, layer)
     if norm is None:
         return None
@@ -65,7 +67,8 @@ def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor 
 
 
 def messages(w: Weights, layer: int, x: Tensor, heads: Sequence[int], *, biased: bool) -> Tensor:
-    """Return x W_V W_O of these heads (heads, n, d_model), for x (n, d_model) after the norm."""
+    """Return the messages x W_V W_O of these heads, (heads, n, d_model), for states x (n, d_model) after the layer's
+    norm; with `biased`, the bias of W_V is added."""
     values = x @ w.every_head("w_v", layer)[heads].transpose(1, 2)  # (heads, n, d_head)
     bias = w.every_bias("w_v", layer) if biased else None
     if bias is not None:

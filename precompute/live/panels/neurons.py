@@ -1,7 +1,7 @@
 """The panel `neurons`: which neurons were active at a position, and which ones over the whole text.
 
-At the first position many neurons fire whatever stands there. So over a text a neuron counts by its peak after that
-position, unless it fires on the first token only: these neurons are ranked by themselves.
+At the first position many neurons fire whatever its token is. So over a text a neuron counts by its peak after that
+position, unless it fires on the first token only: such neurons are ranked separately.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,10 @@ NEURONS_PER_LAYER = 10
 
 
 def active_neurons(w: Weights, value_norms: Tensor, record: Record) -> list[ActiveNeuron]:
-    """Return the strongest neurons of each layer at the position, all together strongest first.
+    """Return the strongest neurons of each layer at the position, in one list, strongest first.
 
-    value_norms (n_layers, d_mlp). Strength is |coefficient| |value|: how far the neuron moves the stream.
+    value_norms (n_layers, d_mlp) are the lengths of the neurons' values. Strength is |coefficient| |value|: how far the
+    neuron moves the stream.
     """
     coefficients = torch.stack(record.coefficients)
     strength, neurons = (coefficients.abs() * value_norms).topk(min(NEURONS_PER_LAYER, w.shape.d_mlp), dim=1)
@@ -44,8 +45,8 @@ def _active(layer: int, neuron: int, coefficient: float, strength: float, first_
 
 
 def chosen_neuron(value_norms: Tensor, record: Record) -> ChosenNeuron | None:
-    """Describe the neuron that was asked about, if one was: at the position, among the others of its layer, and
-    everywhere."""
+    """Describe the neuron that was asked about, if there is one: its activity at the position, its rank in its layer,
+    and its coefficients over the text."""
     if record.chosen_coefficients is None:
         return None
     assert record.neuron is not None
@@ -87,7 +88,7 @@ def strongest_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
 
 
 def _text_neuron(value_norms: Tensor, record: Record, layer: int, neuron: int, column: Tensor) -> TextNeuron:
-    """Describe a neuron over the text by its coefficients `column` (T,)."""
+    """Describe a neuron over the text from `column` (T,), its coefficients."""
     first_only = bool(record.first_only(layer)[neuron])
     start = 0 if first_only or len(column) == 1 else 1
     peak = start + int(column[start:].abs().argmax())

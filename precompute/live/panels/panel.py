@@ -1,4 +1,4 @@
-"""What a panel of a run is: what the run keeps for it, what it answers, and what that costs."""
+"""Define what a panel of a run is: what the run keeps for it, what it answers, and what that costs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Count = Callable[[Weights, PromptAsk, int], float]  # returns the count for an a
 
 
 class ModelTables:
-    """What panels need of a model beside its weights. Each table is made when it is first needed, and kept."""
+    """What panels need of a model beside its weights. Each table is computed when it is first needed, and then kept."""
 
     def __init__(self, w: Weights) -> None:
         self.w = w
@@ -40,7 +40,7 @@ class ModelTables:
 
 @dataclass(frozen=True)
 class PanelRun:
-    """A run that is over, and all that a panel may need to tell of it."""
+    """A finished run, and all that a panel may need to describe it."""
 
     w: Weights
     tables: ModelTables
@@ -62,4 +62,4 @@ class Panel:
     answer: Callable[[PanelRun], Fields]
     rows: Count = lambda *_: 0  # vectors multiplied with the whole vocabulary, which progress reports count
     cost: Count = lambda *_: 0  # other multiplications
-    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = lambda *_: iter(())  # whose lists are shown
+    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = lambda *_: iter(())  # the vectors whose lists are shown

@@ -1,28 +1,29 @@
-"""The panel `patterns`: what positions of a run look for, are found by and pass on at a layer's heads, as words.
-Patterns and messages are McCormick's names. Of a position, at one head, with h its state there:
+"""The panel `patterns`: what positions of a run look for, are found by and send at a layer's heads, as words. Patterns
+and messages are McCormick's names. For a position at one head, with h its state there, the panel shows
 
-- pattern, h W_Q W_Kᵀ: what it looks for; tokens whose keys its query would find.
-- found_by, h W_K W_Qᵀ: what it leaves behind for others; tokens whose queries would find its key.
-- message, h W_V W_O: what it sends to whoever attends to it.
+- pattern, h W_Q W_Kᵀ: what the position looks for; tokens whose keys its query would find.
+- found_by, h W_K W_Qᵀ: what would find the position; tokens whose queries would find its key.
+- message, h W_V W_O: what the position sends to every position that attends to it.
 
-Either all heads of the layer at one position, each with the messages of those that it attends to most
-(`patterns_by_head`), or all positions of the text at one head (`patterns_by_token`).
+They are shown either for all heads of the layer at one position, each with the messages of the positions that it
+attends to most (`patterns_by_head`), or for all positions of the text at one head (`patterns_by_token`).
 
-h is what the layer's attention reads: the stream through the layer's own norm. Three conventions of comparing:
+h is what the layer's attention reads: the stream through the layer's own norm. There are three conventions for
+comparing these vectors with tokens:
 - final: the model's final norm is applied to the vector, then W_E (patterns, found_by) or W_U (messages).
 - vocabulary: every token's embedding goes through the layer's own norm, and is multiplied with the vector.
 - exact: what the model computes. Biases and positions count, and scores are scaled. A token of a pattern gets the
   attention score that the position would give to the token's bare embedding (learned positions are no part of it) if
-  it stood where the head looks most from there. A token of found_by gives the position the attention score that its
-  bare embedding would give to it, standing at the other position that looks there most: a later one in a decoder. Where
-  there is no other, as of a decoder's last position, it stands at the position itself. Messages are taken with W_U as
-  they are: times the weights, over all positions and heads, they sum (with w_o's bias) to what attention writes, before
-  any norm of that.
+  the token were at the position to which the head attends most from here. A token of found_by gets the attention score
+  that its bare embedding would give to this position if the token were at the other position that attends to this one
+  most; in a decoder, that is a later one. If there is no other, as for a decoder's last position, the token is taken to
+  be at the position itself. Messages are multiplied with W_U as they are: times the attention weights, over all
+  positions and heads, they sum (with w_o's bias) to what attention writes, before any norm of that.
 
-Two lenses, in each convention. dot: as above. cosine: the same vectors, but the rows they are multiplied with (W_E or
-W_U as it is, or through the layer's norm) are less their mean over all tokens, and of length one. Under exact, what
-depends on the token beside that row is then left out: soft caps, and the divisors of norms of queries and keys; what is
-equal for all tokens is left out, too.
+Each convention has two lenses. With dot, scores are as above. With cosine, the vectors are the same, but the rows that
+they are multiplied with (of W_E or W_U, as they are or through the layer's norm) have their mean over all tokens
+subtracted and are set to length one. Under exact, everything else that depends on the token is then left out (soft
+caps, and the divisors of norms of queries and keys), and also everything that is equal for all tokens.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,8 @@ ALL_MESSAGES = 24  # messages shown of the head that was asked about
 
 
 def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
-    """Return how many vectors are multiplied with the vocabulary, plus as many as take the time of the other work."""
+    """Return how many vectors are multiplied with the vocabulary, counting other work as the number of vectors that
+    would take as long."""
     s = w.shape
     if ask.rows == "tokens":
         rows = tokens * OWN_LISTS
@@ -64,8 +66,8 @@ def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
 
 @dataclass(frozen=True)
 class _Lists:
-    """Makes lists of tokens at some heads of a run's layer, by one convention and lens: head by head, then by
-    position."""
+    """Make lists of tokens for some heads of a run's layer, in one convention and under one lens: head after head, then
+    by position."""
 
     w: Weights
     record: Record
@@ -89,8 +91,8 @@ class _Lists:
         return self.record.chosen_weights[self.heads]
 
     def sought(self, kind: str, here: Tensor, there: Tensor) -> Iterator[list[ScoredToken]]:
-        """Yield the patterns (w_q) of the positions `here` (n,), or what finds them (w_k), where tokens stand at there
-        (heads, n)."""
+        """Yield the first tokens that positions `here` (n,) look for (kind w_q), or that would find them (kind w_k), if
+        these tokens are at positions `there` (heads, n)."""
         w, layer, x = self.w, self.record.layer, self.states[here]
         if self.convention != "exact":
             yield from self._compared(head_vectors.sought(w, layer, kind, x, self.heads).flatten(0, 1), reads=True)
@@ -114,18 +116,19 @@ class _Lists:
             yield from best_tokens(scores, self.k)
 
     def sent(self, vectors: Tensor) -> Iterator[list[ScoredToken]]:
-        """Yield the lists of messages (n, d_model)."""
+        """Yield the first tokens of each of these messages (n, d_model)."""
         if self.convention == "exact":
             return self._listed(vectors, self.vocabularies[1].plain(self.lens))
         return self._compared(vectors, reads=False)
 
     def messages(self, positions: Tensor) -> Tensor:
-        """Return the messages of these positions (n,): (heads, n, d_model)."""
+        """Return the messages (heads, n, d_model) of these positions (n,)."""
         x, biased = self.states[positions], self.convention == "exact"
         return head_vectors.messages(self.w, self.record.layer, x, self.heads, biased=biased)
 
     def _compared(self, vectors: Tensor, *, reads: bool) -> Iterator[list[ScoredToken]]:
-        """Yield lists by the convention `final` or `vocabulary`, with W_E or W_U."""
+        """Yield the first tokens of each vector by the convention `final` or `vocabulary`, with W_E if it `reads`, else
+        with W_U."""
         if self.convention == "final":
             vocabulary = self.vocabularies[0 if reads else 1]
             return self._listed(self.w.norm(vectors, "final"), vocabulary.plain(self.lens))
@@ -155,8 +158,7 @@ class _Lists:
 def patterns_by_head(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
 ) -> list[HeadPattern]:
-    """Describe every head of the layer at the record's position, with more messages of the head that was asked
-    about."""
+    """Describe every head of the layer at the chosen position, with more messages for the head that was asked about."""
     s, position = w.shape, record.position
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, range(s.n_heads), vocabularies, tick)
     here = torch.tensor([position], device=w.device)
@@ -190,7 +192,7 @@ def patterns_by_head(
 def patterns_by_token(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
 ) -> list[TokenPattern]:
-    """Describe every position of the text at the head that was asked about; at head 0, if none was."""
+    """Describe every position of the text at the head that was asked about, or at head 0 if none was."""
     heads = [ask.head or 0]
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, heads, vocabularies, tick)
     here = torch.arange(len(record.tokens), device=w.device)

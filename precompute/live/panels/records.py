@@ -24,13 +24,13 @@ Keep = Literal[
 
 
 def attention_numbers(shape: Shape, tokens: int) -> int:
-    """Return how many weights one head has: from every position to those it may look at."""
+    """Return how many attention weights one head has: from every position to those that it may attend to."""
     return tokens * (tokens + 1) // 2 if shape.causal else tokens * tokens
 
 
 def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
-    """Return the layers whose attention is kept: of a long prompt (MOST_WEIGHTS) only the chosen one, since a page
-    shows no more."""
+    """Return the layers whose attention is kept: all, or only the chosen one if a long prompt would have more than
+    MOST_WEIGHTS weights, since a page shows no more."""
     every = shape.n_layers * shape.n_heads * attention_numbers(shape, tokens) <= MOST_WEIGHTS
     return range(shape.n_layers) if every else range(layer, layer + 1)
 
@@ -66,12 +66,14 @@ class Record:
     looks: list[Tensor] = field(default_factory=list)  # attribution: (n_heads, T) attention weights from the position
 
     def first_only(self, layer: int) -> Tensor:
-        """Return (d_mlp,): True where a neuron fires at the first of several positions, and hardly anywhere else."""
+        """Return flags (d_mlp,): True for a neuron that fires at the first of several positions, and hardly anywhere
+        else."""
         first, others = self.first[layer], self.others[layer]
         return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(self.tokens) > 1)
 
     def keep_strongest(self, layer: int, coefficients: Tensor) -> None:
-        """Keep as many columns of a layer's coefficients (T, d_mlp) as could be among the strongest of all layers."""
+        """Keep those columns of a layer's coefficients (T, d_mlp) whose neurons could be among the strongest of all
+        layers."""
         assert self.value_norms is not None
         norms, only = self.value_norms[layer], self.first_only(layer)
         best = [

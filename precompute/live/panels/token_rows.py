@@ -22,8 +22,8 @@ Products = Callable[[Tensor], Tensor]  # vectors (n, d_model) -> scores of every
 
 @dataclass(frozen=True)
 class TokenRows:
-    """The rows of a vocabulary matrix. Rows after a norm are never stored: but for gain and bias, they are the same
-    rows with other scales."""
+    """The rows of a vocabulary matrix. The rows after a norm are never stored: apart from gain and bias, they are the
+    same rows with other scales."""
 
     W: Tensor  # (d_vocab, d_model)
     mean: Tensor  # (d_vocab,) what a LayerNorm takes away; 0 for RMSNorm
@@ -52,7 +52,7 @@ class TokenRows:
         return products
 
     def normed(self, norm: Norm, lens: Lens) -> Products:
-        """Return a function that multiplies vectors with every row after a norm that the stream goes through."""
+        """Return a function that multiplies vectors with every row as it is after a norm of the stream."""
         factor = (self.square + norm.eps / self.scale**2).rsqrt()  # scaling before a norm only weakens its eps
         centre, inverse = self._centred_after(norm, factor) if lens == "cosine" else (None, None)
 
@@ -75,8 +75,8 @@ class TokenRows:
         return mean_and_inverse_lengths(self.W)
 
     def _centred_after(self, norm: Norm, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean row and inverse lengths of rows after a norm with these factors (d_vocab,); the mean is taken
-        before gain and bias."""
+        """Return the mean row and the inverse lengths of the rows after a norm that multiplies them with `factor`
+        (d_vocab,); the mean is taken before gain and bias."""
         centre = torch.stack([rows.sum(dim=0) for rows in self._scaled(factor)]).sum(dim=0) / len(self.W)
         lengths = [torch.linalg.vector_norm((rows - centre) * norm.gain, dim=1) for rows in self._scaled(factor)]
         return centre, 1 / torch.cat(lengths).clamp(min=SMALLEST)

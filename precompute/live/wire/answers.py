@@ -1,5 +1,5 @@
-"""What a worker answers, as plain data: each answer is a part of a page's JSON. A worker knows tokens by their ids;
-the server puts their texts, and what else an index stores, beside them (the fields that are NotRequired)."""
+"""Define what a worker answers, as plain data: each answer is a part of a page's JSON. A worker knows tokens by their
+ids; the server adds their texts, and what else an index stores (the fields that are NotRequired)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
@@ -11,7 +11,7 @@ from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts
 
 PanelName = Literal["evolution", "attention", "patterns", "neurons", "coverage", "attribution"]
-Baseline = Literal["pairs", "words"]  # what sources are shuffled with: other pairs' targets, or random words
+Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
 COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
@@ -62,7 +62,7 @@ def put_words(answer: T, texts: Sequence[str]) -> T:
 
 
 class FirstTokens(TypedDict):
-    """The first tokens of a vector in a layer that is not built, as the index will list them: the server puts them
+    """The first tokens of a vector in a layer that is not built, as the index will list them; the server puts them
     beside the vector."""
 
     kind: str
@@ -79,13 +79,13 @@ OWN_LISTS = 3  # lists of one position at one head: pattern, found_by, message
 
 
 class EvolutionRow(TypedDict):
-    """The stream after one step, at every position: through the final norm and W_U."""
+    """What the stream after one step of a run predicts at every position, through the final norm and W_U."""
 
     layer: int
     after: Literal["embedding", "attention", "ff"]
     cells: list[Predicted]  # by position
     answer: list[float]  # by position: the probability, or cosine, of the token that the run ends with there
-    answer_rank: list[int]  # by position, 1 is the best
+    answer_rank: list[int]  # by position: the rank of that token, 1 is the best
 
 
 class HeadAttention(TypedDict):
@@ -97,14 +97,14 @@ class HeadAttention(TypedDict):
 
 
 class Look(TypedDict):
-    """The other end of attention, and how much of it."""
+    """Another position, which attends to this one or is attended to, and the attention weight."""
 
     position: int
     weight: float
 
 
 class Message(Look):
-    """What a position sends to one that attends to it."""
+    """What another position sends to this one, which attends to it, as tokens."""
 
     tokens: list[ScoredToken]
 
@@ -121,7 +121,7 @@ class HeadPattern(TypedDict):
 
 
 class TokenPattern(TypedDict):
-    """One position of the text at the chosen head, as words."""
+    """What one position of the text looks for, is found by and sends at the chosen head, as words."""
 
     position: int
     pattern: list[ScoredToken]
@@ -151,7 +151,7 @@ class UpTokens(TypedDict):
 
 
 class ChosenNeuron(ActiveNeuron):
-    """A neuron that was asked about."""
+    """The neuron that was asked about."""
 
     rank: int  # among the neurons of its layer by strength at the chosen position; 1 is the strongest
     coefficients: list[float]  # by position
@@ -159,14 +159,15 @@ class ChosenNeuron(ActiveNeuron):
 
 
 class TextNeuron(ActiveNeuron):
-    """A neuron over the whole text; coefficient, strength and end are those of its peak."""
+    """The activity of a neuron over the whole text; its coefficient, strength and end are those at its peak."""
 
     position: int  # where it is largest; not the first position, unless it fires only there
     coefficients: list[float]  # by position
 
 
 class CoverageRow(TypedDict):
-    """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active vectors list."""
+    """The paper's R_k at the chosen position: the share of the hidden state's first k tokens that are also among the
+    first tokens of an active vector."""
 
     layer: int
     kind: str  # ff_key, ff_value, w_v or w_o
@@ -178,7 +179,7 @@ class CoverageRow(TypedDict):
 
 
 class PartTerm(TypedDict):
-    """A head or a neuron, and what it added."""
+    """A head or a neuron, and what it added to the logit."""
 
     layer: int
     head: int | None
@@ -210,8 +211,8 @@ class NamedTerm(TypedDict):
 
 
 class Attribution(TypedDict):
-    """What each part of a run added to a token's logit at the position; without norms in between, all scales fixed.
-    The terms sum to logit - baseline."""
+    """What each part of a run added to a token's logit at the position, with the scales of all norms fixed. The terms
+    sum to logit - baseline."""
 
     token: Token
     against: Token | Literal["mean", "none"]
@@ -238,9 +239,9 @@ class PromptAnswer(TypedDict):
     patterns: NotRequired[list[HeadPattern] | None]
     patterns_by_token: NotRequired[list[TokenPattern] | None]
     neurons: NotRequired[list[ActiveNeuron] | None]  # neurons at the position, some of each layer, strongest first
-    neuron: NotRequired[ChosenNeuron | None]  # if one was asked about
+    neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
-    strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those of its first token only
+    strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
 
@@ -249,10 +250,10 @@ class PromptAnswer(TypedDict):
 
 
 class WordUsed(TypedDict):
-    """A word as the model has it."""
+    """A word, and the tokens by which the model writes it."""
 
     word: str
-    tokens: list[Token]  # one, or several pieces
+    tokens: list[Token]  # one token, or several pieces
 
 
 class TermUsed(WordUsed):
@@ -280,7 +281,7 @@ class SeedsAnswer(TypedDict):
     terms: list[TermUsed]
     nearest: list[ScoredToken]  # tokens, by cosine with the average
     results: list[SeedResult]
-    heads: list[HeadReading]  # empty unless asked for
+    heads: list[HeadReading]  # what heads make of the average; empty unless asked for
     lists: list[FirstTokens]  # first tokens of results in layers that are not built
     rank: int | None  # rank of the vector that was asked for among all of its kind, from 1
 

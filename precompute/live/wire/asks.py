@@ -1,5 +1,5 @@
-"""Everything that can be asked of a model in memory. Asks of pages come in two steps: the arguments of the address, and
-the ask itself, with what only the server knows."""
+"""Define everything that can be asked of a model in memory. What a page asks has two classes: the arguments of the
+address, and the ask itself, which adds what only the server knows."""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -26,20 +26,21 @@ Reading = Literal["norm", "mlp"]  # the layer's norm folded in; the first MLP ap
 
 
 def plain_lines(text: str) -> str:
-    """Turn the two characters by which forms end a line into one. Raise BadRequest for a NUL, which no address can
-    hold."""
+    """Replace the two characters with which forms end a line by one newline. Raise BadRequest for a NUL, which no
+    address can hold."""
     if "\0" in text:
         raise BadRequest("the text holds a NUL character: leave it out")
     return text.replace("\r\n", "\n")
 
 
 def _number(description: str) -> Any:
-    """Declare the number of a position, layer, neuron or head, which may be left out."""
+    """Declare an optional argument: the number of a position, layer, neuron or head."""
     return Field(None, ge=0, le=MAX_NUMBER, description=description)
 
 
 def _named(argument: str, known: tuple[str, ...], usual: str) -> Any:
-    """Return a parser of known names, which it gives in their usual order."""
+    """Return a function that parses some of the known names and returns them in the order of `known`; from an empty
+    text it returns `usual`."""
 
     def parse(text: str) -> tuple[str, ...]:
         named = set(split(text))
@@ -89,17 +90,17 @@ class VectorPlace(Wire):
 
 
 class SeedsAsk(SeedsArguments, extra="forbid"):
-    # As terms, not as text: whoever asks may choose their spelling.
+    # Terms instead of text: whoever asks may choose their spelling.
     words: Annotated[tuple[Term, ...], Field(min_length=1)]
     unbuilt: Unbuilt | None = None
-    rank_of: VectorPlace | None = None  # also the rank of this vector, however far behind
+    rank_of: VectorPlace | None = None  # also return the rank of this vector, however low
 
 
 # Pairs of words to heads
 
 
 class RelationArguments(AskArguments[answers.RelationAnswer]):
-    """Pairs of words, and which matrix of heads to look into."""
+    """Pairs of words, and which matrix of heads to search."""
 
     path, answer = "/relation", answers.RelationAnswer
 
@@ -149,7 +150,7 @@ class ThroughHeadsAsk(ThroughHeadsArguments, extra="forbid"):
 
 
 class PromptArguments(AskArguments[answers.PromptAnswer]):
-    """A text, and what to tell of its run."""
+    """A text, and what to show of its run."""
 
     path, answer = "/prompt", answers.PromptAnswer
 
@@ -242,7 +243,7 @@ class StatesAsk(Ask[answers.StatesAnswer]):
     path, answer = "/states", answers.StatesAnswer
 
     text: str
-    layer: int | None = None  # the stream after it; the last one
+    layer: int | None = None  # the stream after this layer; None: the last one
     k: int = Field(5, ge=1, le=50)
 
 

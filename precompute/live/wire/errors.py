@@ -1,17 +1,18 @@
-"""Why a live page cannot answer, as one tree. What is wrong with the question itself is NotFound or BadRequest.
+"""Define why a live page cannot be answered, as one tree of errors. A question that is itself wrong raises NotFound or
+BadRequest.
 
 LexiscopeError (precompute/errors.py)
 ├── NoMemory              the device has too little memory even for one ask alone
 └── LiveError
     ├── LiveOff      404  there is no worker, because of a setting or because torch is not installed
     ├── LiveDown     503  the worker starts, or cannot be used
-    │   ├── LiveFull          too many wait already
-    │   ├── TimedOut          it took longer than request_seconds
-    │   ├── WorkerGone        it cannot be reached, or has died
-    │   ├── OtherWeights      it has others than the index
-    │   ├── TokenRefused      it does not know this server
+    │   ├── LiveFull          too many asks wait already
+    │   ├── TimedOut          the answer took longer than request_seconds
+    │   ├── WorkerGone        the worker cannot be reached, or has died
+    │   ├── OtherWeights      the worker has other weights than the index
+    │   ├── TokenRefused      the worker does not know this server
     │   └── NotAWorker        what answers is something else
-    ├── TooLarge     413  over a limit; the message has the number
+    ├── TooLarge     413  the ask is over a limit; the message has the number
     ├── LiveFailed   500  a fault of the program in the worker; its log says more
     └── VisitorGone  499  nobody reads the answer
 """
@@ -27,15 +28,16 @@ TITLES = {422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"} 
 
 
 class Cancelled(Exception):
-    """Nobody waits for the answer any more. Users never see this."""
+    """Raised when nobody waits for the answer any more. Users never see this."""
 
 
 class NoMemory(LexiscopeError):
-    """The device has too little memory even for one ask alone."""
+    """The device has too little memory even for a single ask."""
 
 
 class LiveError(LexiscopeError):
-    """`retry_after` is the number of seconds after which to ask again is worth it; None where it is not."""
+    """An error of a live page. `retry_after` is the number of seconds after which it is worth asking again; None if it
+    is not."""
 
     status = 503
 
@@ -62,7 +64,7 @@ class TimedOut(LiveDown):
 
 
 class WorkerGone(LiveDown):
-    """The connection to a worker broke. `answered` says that there was a connection, so that asking once more may
+    """The connection to a worker broke. `answered` is True if there had been a connection, so that asking once more may
     help."""
 
     def __init__(self, message: str, retry_after: int = 10, *, answered: bool = False) -> None:
@@ -96,7 +98,7 @@ class VisitorGone(LiveError):
 
 
 def status_of(error: LexiscopeError) -> int:
-    """Return the HTTP status that tells a visitor of an error."""
+    """Return the HTTP status with which a visitor is told of an error."""
     match error:
         case NotFound():
             return 404
@@ -113,7 +115,7 @@ def title_of(status: int) -> str:
 
 
 def error_of(answer: ErrorAnswer, retry_after: int | None = None) -> LexiscopeError:
-    """Return what the worker says is wrong as the error that the worker had."""
+    """Return the error for an error answer of a worker: its class by the status, its text by the detail."""
     detail = answer.detail if len(answer.detail) <= MOST_DETAIL else answer.detail[:MOST_DETAIL] + "…"
     match answer.status:
         case 404:

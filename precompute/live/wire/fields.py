@@ -1,4 +1,4 @@
-"""How asks are declared: once, for addresses and JSON, where a value is text as people type it, and for Python."""
+"""Declare asks once for addresses and JSON, in which a value is text as people type it, and for Python."""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,23 +21,23 @@ adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # reads a type 
 
 
 class Ask(Wire, Generic[A]):
-    """What can be asked of a worker; A is the type of the answer. Asks that are equal share a computation."""
+    """A question that a worker answers; A is the type of the answer. Equal questions are computed once."""
 
     path: ClassVar[str]  # the worker's path for this ask
     answer: ClassVar[Any]  # the type A of the answer, with which it is read from JSON
 
     def query(self) -> dict[str, Any]:
-        """Return what differs from the defaults, as an address writes it."""
+        """Return the arguments that differ from their defaults, as an address writes them."""
         return _as_text(self.model_dump(mode="json", exclude_defaults=True))
 
     @classmethod
     def left_out(cls) -> dict[str, Any]:
-        """Return the value of each argument that an address does not say: its default, as an address would write it."""
+        """Return the default of each argument, as an address would write it."""
         return _as_text(cls().model_dump(mode="json"))
 
 
 class AskArguments(Ask[A], Generic[A], extra="ignore"):  # FastAPI hands over the whole query
-    """What an address can say of an ask. An empty argument, as forms send it, is as good as none."""
+    """The arguments of an ask that an address can give. An empty argument, as forms send it, counts as not given."""
 
     @model_validator(mode="before")
     @classmethod

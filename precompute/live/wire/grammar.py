@@ -1,5 +1,5 @@
-"""What people type into live pages, read and written back in one way: words with weights, in groups, in pairs, or one
-that stands for a token; layers, neurons and heads; and what a run changes about them. Needs no torch."""
+"""Parse what people type into live pages, and write it back in one standard way: words with weights, in groups, in
+pairs, or a word that stands for a token; layers, neurons and heads; and the changes of a run. Needs no torch."""
 
 import re
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class Term(Wire):
 
 class Word(Wire):
     word: str = Field(min_length=1, max_length=100)
-    token: int | None = Field(None, ge=0)  # this token, whatever else stands for the word
+    token: int | None = Field(None, ge=0)  # the id of the token that stands for the word, if it was chosen
 
 
 Group = Annotated[tuple[Word, ...], Field(min_length=1)]  # stands for the mean of its words
@@ -48,22 +48,22 @@ class NeuronPlace(Wire):
 
 
 class NeuronSet(Wire):
-    """A neuron's coefficient is set for this run; 0 switches it off."""
+    """A neuron whose coefficient is set for this run; 0 switches the neuron off."""
 
     kind: Literal["neuron"] = "neuron"
     layer: int
     neuron: int
     value: float = 0.0
-    position: int | None = None  # None: all of them
+    position: int | None = None  # None: all positions
 
 
 class HeadOff(Wire):
-    """A head adds nothing in this run."""
+    """A head that adds nothing in this run."""
 
     kind: Literal["head"] = "head"
     layer: int
     head: int
-    position: int | None = None  # None: all of them
+    position: int | None = None  # None: all positions
 
 
 Change = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
@@ -77,7 +77,7 @@ NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"  # a pattern, without a sign
 
 
 def checked_size(value: float) -> float:
-    """Return the number; BadRequest if it is too large for a weight or a coefficient."""
+    """Return the number; raise BadRequest if it is too large for a weight or a coefficient."""
     if abs(value) > LARGEST:
         raise BadRequest(f"{value:g} is too large: numbers go up to {LARGEST:g}")
     return value
@@ -142,7 +142,7 @@ def parse_terms(text: str) -> tuple[Term, ...]:
 
 
 def write_terms(terms: Iterable[Term]) -> str:
-    """Write terms in the one usual way: with commas, or with signs as soon as one of them has a weight."""
+    """Write terms in the one standard way: with commas, or with signs as soon as one of them has a weight."""
     terms = tuple(terms)
     if all(term.weight == 1 for term in terms):
         return ",".join(_quoted(term.word) for term in terms)
@@ -178,7 +178,7 @@ def write_groups(groups: Iterable[Group]) -> str:
 
 
 def write_words(words: Iterable[str]) -> str:
-    """Write words as groups of one."""
+    """Write words as `parse_groups` reads them, each as a group of its own."""
     return write_groups((Word(word=word),) for word in words)
 
 
@@ -361,19 +361,20 @@ def off_name(change: Change) -> str:
 
 
 def without_change(changes: str | None, name: str) -> str | None:
-    """Return the argument `off` or `set` without one neuron or head, by its name; None if nothing is left."""
+    """Return the argument `off` or `set` without the neuron or head of this name; None if nothing is left."""
     return ",".join(part for part in (changes or "").split(",") if _name_of(part) != name) or None
 
 
 def moved_change(changes: str | None, name: str, position: int | None) -> str | None:
-    """Return the argument `off` or `set` with one neuron or head, by its name, moved to this position; None: to all."""
+    """Return the argument `off` or `set` with the change of the neuron or head of this name moved to a position, or to
+    all if `position` is None."""
     parts = [part.partition("@")[0] + _at(position) if _name_of(part) == name else part
              for part in (changes or "").split(",")]  # fmt: skip
     return ",".join(dict.fromkeys(parts)) or None
 
 
 def _parts(text: str) -> list[str]:
-    """Split at spaces and commas."""
+    """Split a text at spaces and commas."""
     return text.replace(",", " ").split()
 
 
@@ -393,7 +394,7 @@ def _position(part: str, argument: str) -> tuple[str, int | None]:
 
 
 def _name_of(part: str) -> str:
-    """Return the name without the coefficient: `10.5:2.5@3` -> `10.5@3`."""
+    """Return the name of a change without its coefficient: `10.5:2.5@3` -> `10.5@3`."""
     setting, mark, position = part.partition("@")
     return setting.partition(":")[0] + mark + position
 
@@ -410,7 +411,7 @@ Groups = Annotated[tuple[Group, ...], *typed(parse_groups, write_groups)]
 WordPairs = Annotated[tuple[WordPair, ...], *typed(parse_pairs, write_pairs, several=True)]
 OneToken = Annotated[Word | None, *typed(parse_token, write_token)]
 Against = Annotated[Word | ComparedWith, *typed(parse_against, write_against)]
-Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  # None: all of them
+Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  # None: all layers
 Neurons = Annotated[tuple[NeuronPlace, ...], *typed(parse_neurons, write_neurons, several=True)]
 Off = Annotated[tuple[Change, ...], *typed(parse_off, write_off, several=True)]
 Set = Annotated[tuple[NeuronSet, ...], *typed(parse_set, write_set, several=True)]

@@ -1,4 +1,5 @@
-"""What the server and a worker say to each other over HTTP beside asks and answers."""
+"""Define what the server and a worker send each other over HTTP beside asks and answers: headers, errors, progress,
+state."""
 
 from typing import Annotated
 
@@ -15,7 +16,8 @@ BEARER = "Bearer "  # before the token that server and workers share, in the hea
 
 
 def weights_name(weights_sha256: str, base_sha256: str | None = None) -> str:
-    """Return what a worker and an index must agree on: the hash of the weights, of a difference also of its base."""
+    """Return the text in which a worker and an index must agree: the hash of the weights, for a difference also of its
+    base."""
     return f"{weights_sha256}-{base_sha256}" if base_sha256 else weights_sha256
 
 
@@ -24,12 +26,12 @@ def weights_name_of(manifest: Manifest) -> str:
 
 
 def token_header(token: SecretStr) -> dict[str, str]:
-    """Return the header by which a worker knows its server; none if there is no token."""
+    """Return the header by which a worker recognises its server; an empty dict if there is no token."""
     return {"authorization": BEARER + token.get_secret_value()} if token else {}
 
 
 class ErrorAnswer(Wire):
-    """Why there is no answer: the same shape as every error of the server."""
+    """The reason why there is no answer, in the same shape as every error of the server."""
 
     status: int
     title: str
@@ -37,7 +39,7 @@ class ErrorAnswer(Wire):
 
 
 class Progress(Wire):
-    """The share of a run that is done: an event `progress`, before the one event `result` or `fault`."""
+    """The share of a run that is done, sent as an event `progress`, before the one event `result` or `fault`."""
 
     stage: Annotated[str, Field(max_length=200)]
     share: float  # 0 to 1
@@ -53,5 +55,5 @@ class Health(Wire):
     may_ask: bool = True  # whether the request for this had the token, or none is needed
 
     def is_stuck(self, request_seconds: float, worker_silence: float) -> bool:
-        """Return True if the worker computes for longer than anybody waits."""
+        """Return True if the worker has computed for longer than anybody waits."""
         return self.busy_seconds >= 2 * request_seconds + worker_silence

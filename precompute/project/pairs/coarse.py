@@ -1,8 +1,9 @@
-"""Coordinates in eight bits: where a processor multiplies bytes several times faster than floats, their products tell
-which pairs of a flat head are worth a closer look, and how far they can be off.
+"""Round the coordinates of a pair search to bytes. Where a processor multiplies bytes several times faster than floats,
+products of bytes tell which pairs may have large scores, with a bound of how far each product is off. That helps with
+heads in which norms rule out few pairs.
 
-Both sides are turned by the same orthogonal matrix first, which changes no product but evens the coordinates out, so
-that a row's largest one does not set a coarse step for all of them.
+Both sides are first multiplied with the same orthogonal matrix. This changes no product, but makes the coordinates of a
+row similar in size, so that a single large one does not make the rounding coarse for all of them.
 """
 
 import math
@@ -20,8 +21,8 @@ from lexiscope.precompute.project.rounding import TINY, gamma
 
 LARGEST_BYTE = 127
 LARGEST_D = 2**24 // LARGEST_BYTE**2  # most coordinates for which sums of products are exact in float32
-SMALLEST_STEP = 1e-15  # rows that need a smaller one become 0; two steps multiplied are far from vanishing
-USUAL_LOSS_SHARE = 0.007  # what rows of 64 even coordinates lose, as a share of their norm; for plans only
+SMALLEST_STEP = 1e-15  # rows that need a smaller step become 0; the product of two such steps is far from underflow
+USUAL_LOSS_SHARE = 0.007  # what rows of 64 coordinates usually lose by rounding, as a share of their norm; for plans
 TIMED_SHAPE = (256, 1024)  # rows and columns of the product that is timed
 TIMED_RUNS = 7
 
@@ -30,7 +31,7 @@ Floats = NDArray[np.float32]
 
 class CoarseSide(NamedTuple):
     """The rows or columns of a search with their coordinates rounded to bytes: step * bytes approximates a row, and the
-    difference of the two vectors is no longer than `lost`."""
+    length of the difference is at most `lost`."""
 
     bytes: NDArray[np.int8]  # (n, d)
     step: Floats  # (n,), or (n / STRIP,) where the rows of a strip share one; positive
@@ -38,16 +39,18 @@ class CoarseSide(NamedTuple):
     size: Floats  # shaped like `lost`: at least the norm of step * bytes
 
 
-# With â and b̂ the coarse rows, a · b - â · b̂ = a · (b - b̂) + (a - â) · b̂, at most |a| lost_b + lost_a size_b.
+# With â and b̂ the rounded rows, a · b - â · b̂ = a · (b - b̂) + (a - â) · b̂, at most |a| lost_b + lost_a size_b.
 
 
 def coarse_rows(coords: Floats, norm: Floats) -> CoarseSide:
-    """Return the coarse rows of coords (n, d), whose norms are rounded up."""
+    """Return coords (n, d) of rows rounded to bytes, with a step for each row; `norm` (n,) holds their norms, rounded
+    up."""
     return _coarse(coords, norm, 1)
 
 
 def coarse_columns(coords: Floats, norm: Floats) -> CoarseSide:
-    """Return the coarse columns of coords (n, d) in strips, with norms (n / STRIP, STRIP): a strip shares a step."""
+    """Return coords (n, d) of columns rounded to bytes, with a step for each strip of STRIP neighbouring columns;
+    `norm` (n / STRIP, STRIP) holds their norms, rounded up."""
     flat = _coarse(coords, norm.reshape(-1), norm.shape[1])
     return flat._replace(lost=flat.lost.reshape(norm.shape), size=flat.size.reshape(norm.shape))
 
@@ -60,7 +63,7 @@ def _coarse(coords: Floats, norm: Floats, together: int) -> CoarseSide:
 
 @cache
 def _rotation(d: int) -> torch.Tensor:
-    """Return an orthogonal matrix (d, d) that is always the same."""
+    """Return an orthogonal matrix (d, d), the same at every call."""
     generator = torch.Generator().manual_seed(0)
     turn: torch.Tensor = torch.linalg.qr(torch.randn(d, d, dtype=torch.float64, generator=generator)).Q
     return turn.float()
@@ -70,8 +73,8 @@ def _rotation(d: int) -> torch.Tensor:
 def _round(
     turned: Floats, norm: Floats, together: int, turning: float
 ) -> tuple[NDArray[np.int8], Floats, Floats, Floats]:
-    """Round to bytes; every `together` rows share a step. Turning a row in float32 was off by at most `turning` times
-    its norm."""
+    """Round rows to bytes, with one step for every `together` rows; return bytes, steps, and `lost` and `size` as in
+    CoarseSide. Rotating the rows in float32 has changed each by at most `turning` times its norm."""
     n, d = turned.shape
     rounded = np.zeros((n, d), np.int8)
     steps, lost, size = np.ones(n // together, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
@@ -94,14 +97,14 @@ def _round(
 
 
 def multiply_bytes(a: NDArray[np.int8], b: NDArray[np.int8], out: torch.Tensor) -> None:
-    """Set out (n, m) int32 to a (n, d) times b (m, d) transposed."""
+    """Set out (n, m), int32, to the product of a (n, d) with b (m, d) transposed."""
     torch._int_mm(torch.from_numpy(a), torch.from_numpy(b).T, out=out)
 
 
 @cache
 def relative_cost(d: int) -> float:
-    """Return the time of a coarse product as a share of that of a plain one; infinite where it cannot be trusted or
-    had."""
+    """Return the time that a product of bytes takes here as a share of the time of a float product; infinite if this
+    machine cannot multiply bytes, or not exactly."""
     if d > LARGEST_D or not hasattr(torch, "_int_mm"):
         return math.inf
     try:
@@ -117,8 +120,8 @@ def relative_cost(d: int) -> float:
 
 
 def _sums_are_exact(d: int) -> bool:
-    """Return True if sums of products are exact: some processors add pairs of products in 16 bits and cut off what does
-    not fit; extreme rows show it."""
+    """Return True if sums of products of bytes are exact here, which rows of extreme values show: some processors add
+    two products in 16 bits and cut off what does not fit."""
     signs = np.array([1, -1, 1, -1], np.int8)[:, None]
     rows = np.repeat(np.full((4, d), LARGEST_BYTE, np.int8) * signs, TIMED_SHAPE[0] // 4, axis=0)
     columns = np.repeat(np.full((4, d), LARGEST_BYTE, np.int8) * signs, TIMED_SHAPE[1] // 4, axis=0)
@@ -128,7 +131,7 @@ def _sums_are_exact(d: int) -> bool:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Return the seconds of the shortest of some runs."""
+    """Return the seconds of the shortest of several runs of `work`."""
     best = math.inf
     for _ in range(TIMED_RUNS):
         start = time.perf_counter()

@@ -1,9 +1,11 @@
-"""Prepares one matrix under one lens for the pair search: balanced coordinates, their order, and a bound of all errors.
+"""Prepare one head's matrix under one lens for the pair search: choose coordinates for its rows and columns, sort them,
+and bound all rounding errors.
 
-With A = E W_left and B = E W_right (d_vocab, d_head), a score a_i · b_j is split at the mean rows ā, b̄ into
-a_i · b̄ + ā · (b_j - b̄) + (a_i - ā) · (b_j - b̄): the embeddings' common part goes into two shifts, and what is left
-has norms small enough to rule most pairs out. An invertible T balances that rest, (α T) · (β T⁻ᵀ), so that both sides
-have the same diagonal second moments, largest first.
+With the embeddings E, A = E W_left and B = E W_right, (d_vocab, d_head) each, a score a_i · b_j is split at the mean
+rows ā, b̄ into a_i · b̄ + ā · (b_j - b̄) + (a_i - ā) · (b_j - b̄). The first two terms become two numbers, a shift of
+the row and a shift of the column; the vectors in the last term have norms small enough to rule most pairs out. An
+invertible T balances these vectors α and β, (α T) · (β T⁻ᵀ), so that both sides have the same diagonal second moments,
+largest first.
 """
 
 from collections.abc import Callable
@@ -27,15 +29,15 @@ Arrays = TypeVar("Arrays", Rows, Columns)
 
 SHELL = 2048  # columns of a shell, whose norms are similar
 FIRST_SHELLS = (512, 512)  # the first shells are smaller: norms differ most there, and the first gives the first floors
-MOMENT_ROWS = 8192  # least number of rows of a larger vocabulary from which the spread of a side is measured
-ROUND_UP = np.float32(1 + 1e-5)  # more than a norm in float32 can be off
+MOMENT_ROWS = 8192  # least number of rows from which second moments are computed, if the vocabulary is larger
+ROUND_UP = np.float32(1 + 1e-5)  # a norm in float32 is off by less than this factor
 # Directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned.
 WEAKEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
 class BalancedSide:
-    """The rows or columns of a head's matrix in the coordinates of `balance`, in the order of tokens."""
+    """The rows or columns of a head's matrix in the coordinates that `balance` chooses, in the order of tokens."""
 
     coords: Float32  # (d_vocab, d)
     shift: Float32  # (d_vocab,)
@@ -45,8 +47,8 @@ class BalancedSide:
 
 
 def balance(A: Factor, B: Factor) -> tuple[BalancedSide, BalancedSide]:
-    """Return shifts, coordinates and error terms of both sides: score(i, j) = shift_i + shift_j + coords_i ·
-    coords_j."""
+    """Return the shifts, coordinates and error terms of both sides, such that score(i, j) = shift_i + shift_j +
+    coords_i · coords_j."""
     d_head = A.values.shape[1]
     a_mean, b_mean = A.values.mean(0), B.values.mean(0)
     T, T_inverse = _balancing(_second_moments(A.values, a_mean), _second_moments(B.values, b_mean))
@@ -90,20 +92,20 @@ def balance(A: Factor, B: Factor) -> tuple[BalancedSide, BalancedSide]:
 
 
 def float_product(a: Float32, b: Float32) -> Float32:
-    """Return a (n, d) times b (m, d) transposed."""
+    """Return the product of a (n, d) with b (m, d) transposed."""
     return (torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()
 
 
 def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
-    """Return the second moments (d_head, d_head) of the rows around their mean; a sample of a large vocabulary is
-    enough to balance by."""
+    """Return the second moments (d_head, d_head) of the rows around their mean. Of a large vocabulary only a sample is
+    used, because balancing needs no exact moments."""
     sample = values[:: max(1, len(values) // MOMENT_ROWS)] - mean
     return (sample.T @ sample).double().cpu() * (len(values) / len(sample))
 
 
 def _balancing(moments_a: torch.Tensor, moments_b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return T and T⁻ᵀ such that Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ is nearly diagonal. Any invertible T is right; a good one
-    prunes well."""
+    """Return T and T⁻ᵀ such that Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ is nearly diagonal, where M_a and M_b are second moments. The
+    search is right with any invertible T, but a good one rules out more pairs."""
     (root_a, unroot_a), (root_b, _) = _roots(moments_a), _roots(moments_b)
     left, sizes, _ = torch.linalg.svd(root_a.T @ root_b)
     T = (unroot_a @ left) * sizes.clamp(min=max(float(sizes[0]) * WEAKEST_SHARE, 1e-30)).sqrt()
@@ -111,7 +113,7 @@ def _balancing(moments_a: torch.Tensor, moments_b: torch.Tensor) -> tuple[torch.
 
 
 def _roots(moments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return R such that R Rᵀ nearly gives the moments, and R⁻ᵀ."""
+    """Return R and R⁻ᵀ, where R Rᵀ is nearly the matrix of moments."""
     weights, axes = torch.linalg.eigh(moments)
     lengths = weights.clamp(min=max(float(weights[-1]) * WEAKEST_SHARE, 1e-30)).sqrt()
     return axes * lengths, axes / lengths
@@ -127,10 +129,10 @@ def _balanced_side(
 
 @kernel(fastmath={"reassoc", "contract"})
 def suffix_norms(coords: Float32, starts: tuple[int, ...]) -> Float32:
-    """Return (starts, n): the norms of the rows' coordinates from each start on, rounded up. Starts rise, none is
-    beyond the end.
+    """Return (starts, n): for each start and each row, the norm of the row's coordinates from that start on, rounded
+    up. Starts rise, and none is beyond the end.
 
-    They are computed in float64, where no square of a float32 vanishes.
+    The norms are computed in float64, in which no square of a float32 becomes zero.
     """
     n, d = coords.shape
     out = np.empty((len(starts), n), np.float32)
@@ -145,14 +147,14 @@ def suffix_norms(coords: Float32, starts: tuple[int, ...]) -> Float32:
 
 
 def shells(n: int) -> NDArray[np.int64]:
-    """Return where the shells of n columns start, and n."""
+    """Return where the shells (groups of columns with similar norms) of n columns start, and n as the last entry."""
     first = np.minimum(np.cumsum((0, *FIRST_SHELLS)), n)
     return np.unique(np.append(np.concatenate([first, np.arange(first[-1], n, SHELL)]), n)).astype(np.int64)
 
 
 def arrange(side: BalancedSide, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Sort tokens by falling norm into shells, and by rising shift within a shell; also return the starts of the
-    shells."""
+    """Sort tokens by falling norm, cut them into shells of similar norms, and sort each shell by rising shift. Return
+    the sorted tokens, and where the shells start."""
     order = tokens[np.argsort(-side.norm[tokens])]
     starts = shells(len(tokens))
     for start, stop in pairwise(starts):
@@ -163,7 +165,7 @@ def arrange(side: BalancedSide, tokens: NDArray[np.int32]) -> tuple[NDArray[np.i
 
 @dataclass(frozen=True)
 class SearchSide(Generic[Arrays]):
-    """Rows or columns of a search, with coarse coordinates, computed when they are first needed."""
+    """The rows or the columns of a search. Their coordinates in bytes are computed when they are first needed."""
 
     arrays: Arrays
     make_coarse: Callable[[], CoarseSide]
@@ -174,7 +176,8 @@ class SearchSide(Generic[Arrays]):
 
 
 def as_rows(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> SearchSide[Rows]:
-    """Return these tokens as rows of a search. Two tokens of one `surface` (d_vocab,) are no pair."""
+    """Return these tokens as rows of a search. Two tokens with the same number in `surface` (d_vocab,), such as " dog"
+    and "Dog", do not count as a pair."""
     order, _ = arrange(side, tokens)
     coords, norm = side.coords[order], side.norm[order]
     rest = np.ascontiguousarray(side.rest[:, order].T)
@@ -183,7 +186,8 @@ def as_rows(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.i
 
 
 def as_columns(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> SearchSide[Columns]:
-    """Return these tokens as columns, in shells and strips."""
+    """Return these tokens as columns of a search, sorted into shells of similar norms and grouped into strips of
+    neighbouring columns."""
     order, starts = arrange(side, tokens)
     n_strips = -(-len(order) // STRIP)
     padding = n_strips * STRIP - len(order)

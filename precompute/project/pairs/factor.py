@@ -1,7 +1,8 @@
-"""One side of a head's matrix under a lens, A = E W (d_vocab, d_head), in float32 and with a bound of its error.
+"""Compute one side of a head's matrix under a lens, A = E W (d_vocab, d_head), from the embeddings E and a factor W of
+the matrix: in float32, with a bound of its error.
 
-Where products would vanish in float32, powers of two keep the factor at a size that float32 holds. Which pairs are
-largest does not depend on such a scale; scores themselves are computed from the weights (exact.py).
+Where products would underflow in float32, the result is scaled by a power of two. Which pairs are largest does not
+depend on such a scale; scores themselves are computed from the weights (exact.py).
 """
 
 from dataclasses import dataclass, replace
@@ -26,13 +27,13 @@ class Factor:
 
     @cached_property
     def largest(self) -> float:
-        """Return the largest value, of either sign."""
+        """Return the largest absolute value of all entries."""
         return _largest(self.values)
 
     @classmethod
     def of(cls, product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> "Factor":
-        """Make the factor, not scaled, from product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head), which
-        may have been rounded for it."""
+        """Return the side, without scaling, from `product` (d_head, d_vocab): the float32 product Wᵀ Eᵀ, for which W
+        (d_model, d_head) may have been rounded."""
         d_model = W.shape[0]
         size = float(np.linalg.norm(W.astype(np.float64)))
         if lens == "dot":
@@ -48,7 +49,7 @@ class Factor:
 
 
 def scaled_factor(product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> Factor | None:
-    """Make a factor as Factor.of does, scaled where float32 needs it; None if the factor is surely zero."""
+    """Return the side as Factor.of does, but scaled where float32 needs that; return None if it is surely all zeros."""
     if not W.any() or not (embedding.norm if lens == "dot" else embedding.inverse_norm).any():
         return None
     factor = Factor.of(product, W, embedding, lens)
@@ -64,14 +65,14 @@ def all_scores_are_zero(A: Factor, B: Factor) -> bool:
 
 
 def underflow_error(A: Factor, B: Factor) -> float:
-    """Return how far any score may be off because it is small: in the search, or when the true one becomes a
-    float32."""
+    """Return a bound of the error that underflow causes in any score: in the search, or when the exact score is rounded
+    to float32."""
     return TINY * max(1.0, A.scale * B.scale)
 
 
 def _scaled_up(product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> Factor:
-    """Scale weights such that the product is about 1; under the cosine lens, scale norms such that the directions'
-    product is."""
+    """Return the side made from weights that are scaled such that the product is about 1. Under the cosine lens, norms
+    are scaled, too, such that the products of directions are about 1."""
     weight = _exponent(float(np.abs(W).max()))
     up = min(-weight - _exponent(float(embedding.norm.max())), LARGEST_EXPONENT - weight)
     W = np.ldexp(W, up)

@@ -1,8 +1,9 @@
-"""Find the top pairs of one head's matrix under one lens, for all presets and both ends: where the pair search begins.
+"""Find the top pairs of one head's matrix under one lens, for all presets and both ends. The pair search begins here.
 
-All three presets come from one pass over the matrix. `distinct` is what the search finds. `words` comes from the corner
-of the matrix where both tokens are whole words, which is searched first and with floors of its own; the rest is
-searched with the floors of `distinct`. `all` adds the few pairs of one surface (" dog", "Dog").
+Presets say which pairs may be on a list; all three come from one pass over the matrix. `distinct`, which the search
+finds, has no pairs of one surface, such as (" dog", "Dog"). `words` comes from the corner of the matrix where both
+tokens are whole words, which is searched first and with floors of its own; the rest is searched with the floors of
+`distinct`. `all` adds the few pairs of one surface. A floor is the score that a pair must reach to be on a list.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,8 @@ LARGEST_FACTOR = 1e16  # the squares of a whole vocabulary's rows must add up in
 
 @dataclass(frozen=True)
 class Matrix:
-    """A head's vo or qk: score(i, j) = e_i W_left · e_j W_right, never multiplied out."""
+    """A head's matrix W_V W_O or W_Q W_Kᵀ as two factors that are never multiplied out. With the embeddings e,
+    score(i, j) = e_i W_left · e_j W_right."""
 
     source: Embedding
     target: Embedding
@@ -46,7 +48,8 @@ class Matrix:
 
 
 def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool = False) -> dict[str, Ends]:
-    """Return the n largest and the n smallest entries by preset: exact, ties by the smaller ids."""
+    """Return, for each preset, the pairs with the n largest and the n smallest scores. They are exact; equal scores are
+    ordered by the smaller ids."""
 
     def exact_scores(i: Int32, j: Int32) -> Float32:
         return exact.pair_scores(matrix.source, matrix.target, matrix.W_left, matrix.W_right, lens, i, j)
@@ -73,7 +76,7 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
 
 
 def _check_size(a: float, b: float, d_head: int) -> None:
-    """Raise an error if the scores would overflow; a and b are the largest values of the two factors."""
+    """Raise an error if scores would overflow; a and b are the largest values of the two factors."""
     if not a * b * d_head < LARGEST_SCORE:
         raise BadWeights(
             "a head's weights are so large that its scores overflow float32: no list can be made from them"
@@ -88,8 +91,8 @@ def _check_size(a: float, b: float, d_head: int) -> None:
 def _search(
     sides: tuple[BalancedSide, BalancedSide], masks: Masks, words: Leaderboard, distinct: Leaderboard, exhaustive: bool
 ) -> None:
-    """Search four rectangles: words and other tokens as rows, against words and others as columns; words with words
-    first."""
+    """Search the four rectangles of a matrix whose rows are words or other tokens, and whose columns are words or other
+    tokens; words with words first."""
     a, b = sides
     word_ids, other_ids = (np.flatnonzero(mask).astype(np.int32) for mask in (masks.words, ~masks.words))
     groups = [tokens for tokens in (word_ids, other_ids) if len(tokens)]
@@ -101,7 +104,7 @@ def _search(
 
 
 def search_on_device(A: Factor, B: Factor, masks: Masks, words: Leaderboard, distinct: Leaderboard) -> None:
-    """Search by whole products in tiles, as any device can."""
+    """Search by whole products, tile by tile, which every device can do."""
     device = A.values.device
     surface = torch.from_numpy(masks.surface).to(device)
     word_ids = torch.from_numpy(np.flatnonzero(masks.words)).to(device)
@@ -111,7 +114,7 @@ def search_on_device(A: Factor, B: Factor, masks: Masks, words: Leaderboard, dis
 
 
 def _all_zero(masks: Masks, n: int) -> dict[str, Ends]:
-    """Return the lists for a matrix whose every score is 0: the smallest ids win."""
+    """Return the lists for a matrix whose scores are all 0: they hold the pairs with the smallest ids."""
 
     def distinct_from(i: int) -> NDArray[np.bool_]:
         return np.asarray(masks.surface != masks.surface[i])
@@ -127,7 +130,8 @@ def _all_zero(masks: Masks, n: int) -> dict[str, Ends]:
 
 
 def _first_pairs(rows: NDArray[np.bool_], allowed: Callable[[int], NDArray[np.bool_]], n: int) -> Int32:
-    """Return the pairs (n, 2) with the smallest ids, of these rows and of the columns that a row allows."""
+    """Return the n pairs (n, 2) with the smallest ids whose row is flagged in `rows`, and whose column `allowed`
+    permits for that row."""
     pairs: list[tuple[int, int]] = []
     for i in np.flatnonzero(rows):
         pairs += [(int(i), int(j)) for j in np.flatnonzero(allowed(int(i)))[: n - len(pairs)]]

@@ -1,6 +1,7 @@
-"""The running best of a pair search, both ends: which pairs may be on the final list, and the floors they must reach.
+"""Keep the best pairs that a search has found so far, at both ends: those that may be on the final list, and the floors
+that a new pair must reach.
 
-Keeps intervals (score ± error); whichever pair may be on the final list is scored exactly when the list is asked for.
+Scores are kept as intervals (score ± error). The pairs that are left are scored exactly when the list is asked for.
 """
 
 from collections.abc import Callable
@@ -14,12 +15,13 @@ from lexiscope.precompute.project.rounding import TINY, UNIT
 
 ExactScores = Callable[[Int32, Int32], Float32]  # from-tokens and to-tokens (n,) -> (n,)
 
-MOST_INTERVALS = 200_000  # pairs kept before they are scored exactly: bounds memory where very many pairs tie
+MOST_INTERVALS = 200_000  # pairs kept before they are scored exactly: limits memory where very many pairs tie
 
 
 @dataclass(frozen=True)
 class PairList:
-    """One end of one matrix: pairs (n, 2) of token ids [from, to], best first, and their scores (n,)."""
+    """The list of one end, top or bottom, of one matrix: pairs (n, 2) of token ids [from, to], best first, and their
+    scores (n,)."""
 
     pairs: Int32
     scores: Float32
@@ -27,7 +29,8 @@ class PairList:
 
 class Leaderboard:
     def __init__(self, n: int, exact_scores: ExactScores, scale: float = 1.0) -> None:
-        """Keep lists of n pairs. The scores it is given are `scale` times those that `exact_scores` gives."""
+        """Start empty lists of n pairs. Scores that are given to `add` are `scale` times those that `exact_scores`
+        returns."""
         self.n = n
         self.scale = scale
         self.top = -np.inf  # floor of the top end: at least n pairs score this or more
@@ -37,7 +40,7 @@ class Leaderboard:
         self._score = self._error = np.empty(0, np.float64)
 
     def add(self, i: Int32, j: Int32, score: Float64 | Float32, error: Float64 | Float32) -> None:
-        """Take pairs (i[n], j[n]) whose true score lies in score ± error. No pair may be given twice."""
+        """Add pairs (i[n], j[n]) whose true scores lie within score ± error. No pair may be added twice."""
         if not len(i):
             return
         self._from = np.concatenate([self._from, i])
@@ -50,15 +53,16 @@ class Leaderboard:
             self._replace_by_exact()
 
     def raise_floors(self, top: float, bottom: float) -> None:
-        """Take floors that were proved elsewhere."""
+        """Raise the floors, which pairs must reach to be kept, to these numbers if they are stricter; the caller has
+        proved that n pairs reach them."""
         self.top, self.bottom = max(self.top, top), min(self.bottom, bottom)
 
     def candidates(self) -> tuple[Int32, Int32, Float64, Float64]:
-        """Return from-tokens, to-tokens, scores and errors of all pairs that may be on a list."""
+        """Return the from-tokens, to-tokens, scores and errors of all pairs that may be on the final lists."""
         return self._from, self._to, self._score, self._error
 
     def best(self) -> tuple[PairList, PairList]:
-        """Return the top and the bottom list, exact, ties by the smaller ids."""
+        """Return the final top and bottom lists, with exact scores; ties are ordered by the smaller ids."""
         scores = self._exact_scores(self._from, self._to)
         top, bottom = (self._order(scores, sign) for sign in (1, -1))
         pairs = np.stack([self._from, self._to], axis=1)
@@ -80,7 +84,7 @@ class Leaderboard:
         self._score, self._error = self._score[keep], self._error[keep]
 
     def _replace_by_exact(self) -> None:
-        """Replace intervals by exact scores and keep the n best of each end."""
+        """Replace the intervals (score ± error) by exact scores, and keep only the n best pairs of each end."""
         scores = self._exact_scores(self._from, self._to)
         best = np.union1d(self._order(scores, 1), self._order(scores, -1))
         self._score = scores.astype(np.float64) * self.scale
@@ -90,6 +94,7 @@ class Leaderboard:
 
 
 def nth_bounds(score: Float64, error: Float64, n: int) -> tuple[float, float]:
-    """Return floors that at least n of the pairs reach, at the top and at the bottom. There must be n pairs."""
+    """Return two floors, one for the top and one for the bottom: scores that at least n of the pairs surely reach. At
+    least n pairs must be given."""
     lower, upper = score - error, score + error
     return float(np.partition(lower, len(lower) - n)[len(lower) - n]), float(np.partition(upper, n - 1)[n - 1])

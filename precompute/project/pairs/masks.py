@@ -1,4 +1,5 @@
-"""What the presets of pairs need of the vocabulary: tokens of one surface (" dog", "Dog") and whole words."""
+"""Find what the presets of pairs need to know of the vocabulary: which tokens have the same surface (" dog", "Dog"),
+and which are whole words."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,9 @@
-"""Chooses the cheapest way through a chunk of rows: estimates from a sample what each way would cost.
+"""Choose the cheapest way to search a chunk of rows, by estimating from a sample of pairs what each way would cost.
 
-Costs choose the way, never the result: every way finds the same pairs. Constants are in about nanoseconds, as measured
-on one thread of one machine, so that the cost of a way is the mean over all pairs of the chunk; only ratios matter. To
-measure them again, give Search a `choose_way` that always answers the same and time it on heads of benchmarks/pairs.py.
+This choice changes only the time: every way finds the same pairs. Constants are nanoseconds for each pair, roughly as
+measured on one thread of one machine, so that the cost of a way is the mean over all pairs of the chunk; only ratios
+matter. To measure them again, give Search a `choose_way` that always returns the same way, and time it on the heads of
+benchmarks/pairs.py.
 """
 
 import numpy as np
@@ -18,15 +19,15 @@ SCAN, COARSE = 0, -1
 
 TILE_ROWS, TILE_COLUMNS = 512, 16 * STRIP  # rows and columns of one product
 
-# Cost of a scan, ns: of a pair within reach (8 coordinates), of one looked at again (16), of one scored to the end.
+# Cost of a scan in ns: of a pair within reach (8 coordinates), of one that is tested again (16), of one that is scored.
 SCAN_8, SCAN_16, SCAN_FINISH = 0.4, 1.2, 45.0
-DRAWN_ALONG = 4.0  # pairs that are looked at again for each one whose bound reaches a floor, as they share its strip
-# Cost of a product, ns per pair within reach: by coordinate, around it; of sifting it; of a pair scored to the end.
+DRAWN_ALONG = 4.0  # pairs that are tested again for each one whose bound reaches a floor, because they share its strip
+# Cost of a product in ns per pair within reach: of each coordinate, of the rest; of sifting; of a pair that is scored.
 MULTIPLY, PRODUCT, SIFT, SIFT_FINISH = 0.024, 0.15, 0.2, 50.0
 # Cost of a coarse product, ns: of a strip's extremes, by pair within reach; of a pair in a strip that is opened.
 EXTREMES, SCORE_OPENED = 0.1, 12.0
-MAKE_COARSE = 600.0  # ns per column: rounding its coordinates, and those of a row, to bytes
-CHUNKS_SERVED = 8  # chunks of this length over which the cost of making coarse coordinates is spread
+MAKE_COARSE = 600.0  # ns per column: rounding the coordinates of a row and of a column to bytes
+CHUNKS_SERVED = 8  # chunks of this length among which the cost of rounding to bytes is divided
 
 SMALL_CHUNK = 1 << 20  # pairs: below this a plan costs more than it saves
 SAMPLE_ROWS, SAMPLE_COLUMNS = 24, 512  # rows and columns whose pairs tell which share of all pairs a bound leaves
@@ -36,7 +37,8 @@ SAMPLE_BLOCKS = 6  # blocks of rows that tell which share of columns is within r
 def cheapest_way(
     rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, coarse_is_made: bool
 ) -> int:
-    """Return SCAN, COARSE or a number of coordinates, for rows start to stop and these floors."""
+    """Return the cheapest way to search rows start to stop, if scores must be >= top or <= bottom: SCAN, COARSE, or the
+    number of leading coordinates to multiply before `sift`."""
     d = int(rows.coords.shape[1])
     if (stop - start) * len(columns.tokens) < SMALL_CHUNK:
         return d
@@ -47,8 +49,8 @@ def cheapest_way(
     error = rows.error[i] @ columns.error[shell].T
 
     def share_left(prefix: int, rest: NDArray[np.float32]) -> float:
-        """Return the share of the sampled pairs that may still reach a floor when the first `prefix` coordinates are
-        multiplied; the others add at most `rest` (i, j)."""
+        """Return the share of the sampled pairs whose scores may still be >= top or <= bottom after the first
+        `prefix` coordinates are multiplied; the others add at most `rest` (sampled rows, sampled columns)."""
         score = shifts + float_product(rows.coords[i, :prefix], columns.coords[j, :prefix])
         return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
 
@@ -78,7 +80,7 @@ def cheapest_way(
 def _share_within_reach(
     rows: Rows, columns: Columns, start: int, stop: int, together: int, top: float, bottom: float
 ) -> float:
-    """Return the share of columns that blocks of `together` rows must be compared with."""
+    """Return the share of columns that bounds leave for a block of `together` rows, averaged over a few blocks."""
     starts = np.unique(np.linspace(start, max(start, stop - together), SAMPLE_BLOCKS).astype(int)).tolist()
     ranges = [strips_within_reach(rows, columns, i0, min(i0 + together, stop), top, bottom) for i0 in starts]
     return sum(float(np.diff(strips).sum()) for strips in ranges) / len(starts) / len(columns.shift)

@@ -1,6 +1,6 @@
 """Add to a leaderboard the pairs of tokens that have the same surface, such as " dog" and "Dog": all pairs of a small
-group, and of a large group those that a search finds. Large groups are mostly rows that no token has. Pairs are scored
-in pieces, so that thousands of such rows need no more memory than a few."""
+group, and of a large group those that a search finds. Large groups are mostly embedding rows that belong to no token.
+Pairs are scored in pieces, so that thousands of such rows need no more memory than a few."""
 
 import hashlib
 
@@ -55,10 +55,10 @@ def search_large_groups_on_device(
 
 
 def first_of_equals(embedding: Float32, tokens: Int32, n: int) -> Int32:
-    """Return the tokens, whose ids rise, except those whose embedding n tokens with smaller ids have, too: each pair of
-    such a token has the score of n pairs that come before it.
+    """Return the tokens, whose ids rise, except those whose embedding equals the embeddings of n tokens with smaller
+    ids: for each pair of such a token there are n pairs with the same score that come before it.
 
-    Empty rows are often all the same, and no bound tells apart what ties.
+    Unused rows of an embedding are often all equal, and no bound rules out pairs whose scores tie.
     """
     seen: dict[bytes, int] = {}
     kept = []

@@ -1,8 +1,9 @@
 """Search rows for large products with columns, without computing anything for most of the columns.
 
-Columns are sorted into shells of similar norm, and by shift within a shell. Because |a_i · b_j| <= |a_i||b_j|, only
-columns at the two ends of a shell can reach a floor with a block of rows. For those, a bound is computed from the first
-coordinates and the norms of the others; pairs whose bound reaches the floor are scored.
+A score is shift_i + shift_j + a_i · b_j. Columns are sorted into shells of similar norm, and by shift within a shell.
+Because |a_i · b_j| <= |a_i||b_j|, only columns at the two ends of a shell can reach a floor, the score that a pair
+needs to matter, with a block of rows. For those columns, a bound is computed from the first coordinates and the norms
+of the others; pairs whose bound reaches the floor are scored.
 """
 
 from typing import NamedTuple
@@ -29,7 +30,7 @@ ROWS_PER_BLOCK = 8  # rows that share their ranges of strips
 
 
 class Block(NamedTuple):
-    """Limits that hold for all of some neighbouring rows."""
+    """The extremes of some neighbouring rows, from which follow bounds that hold for all of these rows."""
 
     least_shift: np.float32
     most_shift: np.float32
@@ -39,7 +40,8 @@ class Block(NamedTuple):
 
 @kernel()
 def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) -> int:
-    """Return the position of the first value >= least in the sorted stretch start to stop of an array in strips."""
+    """Return the position of the first value >= least between start and stop. `values` (strips, STRIP) are sorted
+    there, read as one long array."""
     while start < stop:
         middle = (start + stop) >> 1
         if values[middle // STRIP, middle % STRIP] < least:
@@ -69,8 +71,8 @@ def _shell_error(block: Block, columns: Columns, shell: int) -> np.float32:
 def _ranges_of_shell(
     block: Block, columns: Columns, shell: int, high: np.float32, low: np.float32
 ) -> tuple[int, int, int, int]:
-    """Return the strips of a shell whose columns can score >= high or <= low with the block, as start, stop, start,
-    stop: its columns are sorted by shift, so that these are the outer ones."""
+    """Return the strips of a shell whose columns may score <= low with the block, then those whose columns may score >=
+    high, as start, stop, start, stop: columns are sorted by shift, so these are at the two ends of the shell."""
     reach = block.largest_norm * columns.largest_norm[shell]
     start, stop = columns.starts[shell], columns.starts[shell + 1]
     need_top = high - block.most_shift - reach
@@ -85,7 +87,8 @@ def _ranges_of_shell(
 
 @kernel()
 def strips_within_reach(rows: Rows, columns: Columns, i0: int, i1: int, top: float, bottom: float) -> NDArray[np.int64]:
-    """Return ranges (ranges, 2) of strips where rows i0 to i1 can have scores >= top or <= bottom."""
+    """Return ranges (ranges, 2) of strips, groups of neighbouring columns, in which rows i0 to i1 may have scores >=
+    top or <= bottom."""
     ranges = np.empty((2 * len(columns.largest_norm) + 1, 2), np.int64)
     ranges[0] = 0
     n = 0
@@ -109,8 +112,9 @@ def _any_hope_by_8(
     a: Floats, i: int, k: int, leading: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32,
     rest_k: np.float32, middle: np.float32, middle_k: np.float32, half: np.float32, half_k: np.float32,
 ) -> tuple[np.bool_, np.bool_]:  # fmt: skip
-    """Return True if any column of strip s may leave middle ± half with rows i and k, by the first 8 coordinates and
-    the norm of the rest. Two rows are tested at once, because reading the columns takes longer than multiplying."""
+    """Return True if the score of row i or k with any column of strip s may be outside of middle ± half, where it
+    reaches a floor, by the first 8 coordinates and the norms of the others. Two rows are tested at once, because
+    reading the columns takes longer than multiplying."""
     a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
     b0, b1, b2, b3, b4, b5, b6, b7 = a[k, 0], a[k, 1], a[k, 2], a[k, 3], a[k, 4], a[k, 5], a[k, 6], a[k, 7]
     hopeful = hopeful_k = np.float32(0)
@@ -129,8 +133,8 @@ def _mark_hope_by_16(
     a: Floats, i: int, leading: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
     half: np.float32, partial: Floats, hope: Bytes,
 ) -> int:  # fmt: skip
-    """Test the columns of a strip with one row by the first 16 coordinates: partial[c] = the score of column c so far,
-    hope[c] = 1 if it may still leave middle ± half. Return how many may."""
+    """Test the columns of a strip with one row by their first 16 coordinates. Set partial[c] to the score of column c
+    so far, and hope[c] to 1 if the whole score may be outside of middle ± half; return how many columns have hope."""
     a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
     b0, b1, b2, b3, b4, b5, b6, b7 = a[i, 8], a[i, 9], a[i, 10], a[i, 11], a[i, 12], a[i, 13], a[i, 14], a[i, 15]
     hopeful = np.float32(0)
@@ -200,7 +204,7 @@ def _scan_block(
 def scan(
     rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, candidates: Candidates
 ) -> None:
-    """Find candidates among rows start to stop: scores that may be >= top or <= bottom."""
+    """Add to the candidates the pairs of rows start to stop whose scores may be >= top or <= bottom."""
     partial = np.empty(STRIP, np.float32)
     hope = np.empty(STRIP, np.uint8)
     candidates.total[0] = 0

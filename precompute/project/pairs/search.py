@@ -1,8 +1,8 @@
-"""Searches a rectangle of the token x token matrix for its largest and smallest entries, on the CPU.
+"""Search a rectangle of the token x token matrix of a head for its largest and smallest entries, on the CPU.
 
-Goes through the rows from large norms to small, so that the floors rise early. For each chunk of rows the plan tells
-what is cheapest: to scan what bounds leave, or to sift a product, of some leading coordinates, of all of them, or a
-coarse one in bytes.
+Rows are searched in order of falling norm, so that the floors (the scores that still matter) rise early. For each chunk
+of rows, plan.py chooses the cheapest way: to scan only pairs that bounds do not rule out, or to multiply and sift the
+product of some leading coordinates, of all coordinates, or of coordinates rounded to bytes.
 """
 
 from collections.abc import Callable
@@ -25,18 +25,19 @@ ChooseWay = Callable[[Rows, Columns, int, int, float, float, bool], int]
 FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows of a chunk
 FIRST_FLOOR_ROWS = 512  # rows that, with the first shell of columns, give the first floors
 LEAST_ROOM = 1 << 16  # least number of candidates that there is memory for
-LARGEST_SCORE = 1e37  # weights that could give more are refused
+LARGEST_SCORE = 1e37  # weights that could give larger scores are refused
 
 
 class Search:
-    """Rows against columns; every board in `boards` receives the pairs that may matter to it."""
+    """A search of some rows against some columns. Each leaderboard in `boards` receives the pairs that may be on its
+    lists."""
 
     def __init__(
         self,
         rows: SearchSide[Rows],
         columns: SearchSide[Columns],
         boards: list[Leaderboard],
-        exhaustive: bool = False,  # multiply everything, with no bounds: what the search is measured against
+        exhaustive: bool = False,  # multiply everything, without bounds: the search is compared with this
         choose_way: ChooseWay = cheapest_way,
     ) -> None:
         self.rows, self.columns, self.boards, self.exhaustive = rows.arrays, columns.arrays, boards, exhaustive
@@ -67,7 +68,8 @@ class Search:
         return self._choose_way(self.rows, self.columns, start, stop, *self._floors(), COARSE in self.ways)
 
     def _raise_first_floors(self) -> None:
-        """Find floors in the first shells, where norms are largest, for boards that have none."""
+        """Give floors, which pairs must reach, to the leaderboards that have none, from the scores of the first rows
+        and columns, whose norms are largest."""
         new = [board for board in self.boards if not np.isfinite(board.top + board.bottom)]
         if not new:
             return
@@ -83,7 +85,8 @@ class Search:
                 board.raise_floors(*nth_bounds(scores, error, board.n))
 
     def _floors(self) -> tuple[float, float]:
-        """Return the floors that any board needs. They are finite, for the kernels' arithmetic."""
+        """Return the top and bottom floors that pairs must reach for at least one of the leaderboards. They are finite,
+        because kernels calculate with them."""
         top, bottom = min(board.top for board in self.boards), max(board.bottom for board in self.boards)
         return max(top, -LARGEST_SCORE), min(bottom, LARGEST_SCORE)
 
@@ -107,7 +110,7 @@ class Search:
                     self._sift_tile(i0, i1, j0, j1, way)
 
     def _tiles(self, i0: int, i1: int) -> list[tuple[int, int]]:
-        """Return ranges of columns, whole strips, that these rows must be compared with."""
+        """Return the ranges of columns, in whole strips of STRIP columns, with which rows i0 to i1 must be compared."""
         if self.exhaustive:
             ranges = np.array([[0, len(self.columns.shift)]])
         else:
@@ -135,7 +138,8 @@ class Search:
             self._report()
 
     def _multiply_coarse(self, i0: int, i1: int, tiles: list[tuple[int, int]]) -> None:
-        """Compare rows with tiles of columns by products of bytes, and score the strips that have large ones."""
+        """Compare rows with ranges of columns by products of bytes, then score all columns of the strips (groups of
+        neighbouring columns) that have large products."""
         a, b = (side.coarse for side in self._sides)
         error = self.rows.error[i0:i1] @ self.columns.error.max(axis=0)
         needs, n_opened = row_needs(self.rows, a, slice(i0, i1), *self._floors(), error), 0
@@ -156,7 +160,8 @@ class Search:
 
     @cached_property
     def _opened(self) -> NDArray[np.int32]:
-        """Return an empty array with room for a [row, strip] of every strip in every row of a tile."""
+        """Return an empty array with room for each pair [row, strip] of the rows of a tile and all strips of
+        columns."""
         return np.empty((TILE_ROWS * len(self.columns.shift), 2), np.int32)
 
     @cached_property

@@ -1,9 +1,9 @@
-"""Search a finished product of rows and columns for pairs with large scores. Pairs whose bounds reach a floor are
-called hopeful, and only those are scored with all of their coordinates.
+"""Search a finished product of rows and columns for pairs with large scores. Pairs whose bounds reach a floor, the
+score that a pair needs to matter, are called hopeful; only those are scored with all of their coordinates.
 
-`sift` takes products of the leading coordinates or of all of them. Of coarse products (bytes) only the extremes of a
-strip are compared with the floors: the few strips that may reach one are opened, which means that all of their columns
-are scored.
+`sift` takes products of the leading coordinates or of all of them. Of products of bytes, only the largest and the
+smallest in each strip (a group of neighbouring columns) are compared with the floors: the few strips that may reach one
+are opened, which means that all of their columns are scored.
 """
 
 import numpy as np
@@ -33,8 +33,8 @@ def _count_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32,
 ) -> int:  # fmt: skip
-    """Count the columns of strip s that may reach a floor, by the product of row r, where they stand from `first`
-    on."""
+    """Count the columns of strip s whose scores with row r may be outside of middle ± half, where they reach a floor,
+    by their entries in `product`, which start at column `first` of that array."""
     hopeful = np.float32(0)
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
@@ -48,7 +48,8 @@ def _mark_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
 ) -> None:  # fmt: skip
-    """Do as _count_hopeful, but write down the scores so far and which columns may reach a floor."""
+    """Do as _count_hopeful does for a strip and a row, but write the scores so far into `partial`, and flags of the
+    counted columns into `hope`."""
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
         score = product[r, start + c] + shift[s, c]
@@ -76,10 +77,11 @@ def sift(
     product: Floats, rows: Rows, columns: Columns, i0: int, j0: int, level: int, prefix: int, top: float, bottom: float,
     error: Floats, candidates: Candidates,
 ) -> None:  # fmt: skip
-    """Find candidates of a tile with corner (i0, j0), from the product of the first `prefix` coordinates, padded to
-    strips.
+    """Find the candidates of one tile, which begins at row i0 and column j0, from the product of the first `prefix`
+    coordinates, padded to whole strips.
 
-    `level` is the prefix's position in PREFIXES (any, if the prefix is all coordinates); error[i - i0] is the row's.
+    `level` is the position of `prefix` in PREFIXES (any number if `prefix` is all coordinates); error[i - i0] is the
+    error of the scores of row i.
     """
     partial = np.empty(STRIP, np.float32)
     hope = np.empty(STRIP, np.uint8)
@@ -90,7 +92,8 @@ def sift(
 
 
 def strip_limits(columns: Columns, coarse: CoarseSide) -> Floats64:
-    """Return (strips, 5): highest and lowest shift of a strip's columns, their largest loss and size, 1 / step."""
+    """Return (strips, 5): the highest and the lowest shift of each strip's columns, their largest `lost` and `size`,
+    and 1 / step, as CoarseSide names them."""
     starts = np.arange(0, len(columns.tokens), STRIP)
     shift = columns.shift.reshape(-1)[: len(columns.tokens)]
     shifts = np.maximum.reduceat(shift, starts), np.minimum.reduceat(shift, starts)
@@ -98,15 +101,16 @@ def strip_limits(columns: Columns, coarse: CoarseSide) -> Floats64:
 
 
 def row_needs(rows: Rows, coarse: CoarseSide, some: slice, top: float, bottom: float, error: Floats) -> Floats64:
-    """Return (rows, 5): what the product and the column's shift must reach, up and down; norm, loss, inverse of the
-    step. `error` is how far a row's scores may be off. This is float64: what float32 rounds is not in these bounds."""
+    """Return (rows, 5): what the product plus the column's shift must reach at the top and at the bottom, and each
+    row's norm, `lost` and 1 / step. `error` is how far a row's scores may be off. All is float64, because these bounds
+    leave no room for float32 rounding."""
     off, shift, step = (x.astype(np.float64) for x in (error, rows.shift[some], coarse.step[some]))
     return np.stack([top - off - shift, bottom + off - shift, rows.norm[some], coarse.lost[some], 1 / step], axis=1)
 
 
 @kernel()
 def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
-    """Return the largest and the smallest product of the strip that starts at `first`."""
+    """Return the largest and the smallest of the STRIP products of row r that start at column `first`."""
     start = np.uint64(first)
     most = least = product[r, start]
     for c in range(np.uint64(STRIP)):
@@ -117,8 +121,8 @@ def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
 
 @kernel()
 def open_strips(product: Sums, first: int, limits: Floats64, need: Floats64, opened: Ints, n: int) -> int:
-    """Append to the first n entries of `opened` each [row, strip] whose extreme products show that a score may reach a
-    floor, and return the new count. `product`, made from coarse coordinates, begins at strip `first`."""
+    """Append to `opened`, of which n entries are in use, each [row, strip] whose extreme products show that a score may
+    reach a floor, and return the new count. `product`, made from coordinates in bytes, begins at strip `first`."""
     for r in range(len(need)):
         top, bottom, norm, lost, inverse = need[r]
         for strip in range(product.shape[1] // STRIP):
@@ -147,8 +151,8 @@ def score_strips(
     error: Floats,
     candidates: Candidates,
 ) -> None:
-    """Score all columns of the opened strips, (n, 2) of [row, strip], and keep the candidates. Rows of `opened` and of
-    `error` are counted from i0."""
+    """Score all columns of the opened strips, given as [row, strip] (n, 2), and add pairs that may reach a floor to the
+    candidates. Rows of `opened` and of `error` are counted from i0."""
     hope = np.ones(STRIP, np.uint8)
     hope_by_eight, first = hope.view(np.uint64), np.int64(0)  # numba would compile again for a constant
     candidates.total[0] = 0

@@ -1,8 +1,9 @@
-"""Define the arrays of a search, with its columns in strips, and the kernel that scores those columns of a strip that
-still have hope. Nothing here depends on the meaning of tokens or on the lens.
+"""Define the arrays of a search, whose columns are grouped into strips of 128, and the kernel that finishes the scores
+of columns that still have hope. Nothing here depends on the meaning of tokens or on the lens.
 
-A score is shift_i + shift_j + a_i · b_j. Its first coordinates, and the norms of the rest, bound it: a pair has hope if
-by such a bound it may reach a floor. scan.py computes the first coordinates itself, sift.py starts from ready products.
+A score is shift_i + shift_j + a_i · b_j. The first coordinates of a and b, and the norms of the others, bound it: a
+pair has hope if by this bound it may reach a floor, the score that a pair needs to matter. scan.py computes the first
+coordinates itself, sift.py starts from finished products.
 """
 
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from lexiscope.precompute.project.rounding import UNIT
 
 PREFIXES = (8, 16, 24, 32, 40, 48)  # for each of these numbers of leading coordinates, the norm of the others is stored
 LEADING = PREFIXES[1]  # how many leading coordinates a scan multiplies
-STRIP = 128  # columns that are looked at together; shells start at multiples of it
+STRIP = 128  # columns that are handled together; shells start at multiples of it
 ERROR_TERMS = 6  # a score is off by at most the sum of so many products of a row's and a column's term
 FASTMATH = {"reassoc", "contract", "nsz"}
 
@@ -47,7 +48,7 @@ class Columns(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The pairs that kernels found and whose scores may reach a floor. If `total` exceeds the room, the search must be
+    """The pairs that kernels found and that may be on a list. If `total` is larger than the arrays, the search must be
     repeated in parts."""
 
     i: Ints  # (room,) positions in Rows
@@ -80,9 +81,10 @@ def _put(candidates: Candidates, i: int, j: int, score: np.float32, error: np.fl
 
 @kernel()
 def middle_and_half(high: np.float32, low: np.float32, shift: np.float32) -> tuple[np.float32, np.float32]:
-    """Turn two comparisons into one: x + shift >= high or x + shift <= low only if |x - middle| >= half.
+    """Return `middle` and `half`, which turn two comparisons into one: x + shift >= high or x + shift <= low only if
+    |x - middle| >= half.
 
-    In float32 the two floors are known to the last bits of the larger one only; half is smaller by that much.
+    In float32 both are off by some last bits of the larger floor; half is smaller by that much.
     """
     rounding = np.float32(8 * UNIT) * (abs(high) + abs(low) + abs(shift))
     return (high + low) * np.float32(0.5) - shift, (high - low) * np.float32(0.5) - rounding
@@ -90,7 +92,7 @@ def middle_and_half(high: np.float32, low: np.float32, shift: np.float32) -> tup
 
 @kernel(fastmath=FASTMATH)
 def _finish(a: Floats, i: int, b: Floats, j: int, first: int | np.int64, score: np.float32) -> np.float32:
-    """Add the coordinates from `first` on to a partial score."""
+    """Return a partial score with the products of the coordinates from `first` on added to it."""
     for x in range(np.uint64(first), np.uint64(a.shape[1])):
         score += a[i, x] * b[j, x]
     return score
@@ -101,9 +103,11 @@ def score_strip(
     rows: Rows, columns: Columns, i: int, s: int, first: int | np.int64, partial: Floats, hope: Bytes,
     hope_by_eight: NDArray[np.uint64], high: np.float32, low: np.float32, error: np.float32, candidates: Candidates,
 ) -> None:  # fmt: skip
-    """Finish the scores of row i with the hopeful columns of strip s: they lack the coordinates from `first` on.
+    """Finish the scores of row i with the hopeful columns of strip s, which lack the coordinates from `first` on, and
+    add the pairs that reach a floor to the candidates.
 
-    hope (STRIP,) is 1 or 0; hope_by_eight (STRIP / 8,) is the same memory, to pass over eight columns at a time.
+    hope (STRIP,) is 1 or 0; hope_by_eight (STRIP / 8,) is the same memory, with which eight columns without hope are
+    skipped at a time.
     """
     stop = min(STRIP, len(columns.tokens) - s * STRIP)
     for eight in range(STRIP // 8):
@@ -120,7 +124,7 @@ def score_strip(
 def row_dots(
     A: Floats, B: Floats, a_error: Floats, b_error: Floats, i: Ints, j: Ints, relative: float, absolute: float
 ) -> tuple[Floats, Floats]:
-    """Return the scores of the pairs (i[n], j[n]) of rows of A and B, and how far they may be off."""
+    """Return the dot products of rows A[i[n]] and B[j[n]], as the scores of pairs, and how far they may be off."""
     scores, errors = np.empty(len(i), np.float32), np.empty(len(i), np.float32)
     for n in range(len(i)):
         score, aa, bb = np.float32(0), 0.0, 0.0  # squares of tiny values vanish in float32

@@ -1,6 +1,5 @@
-"""Search for pairs in plain tiles of the whole product, on any device: the floors rise from tile to tile, and the
-candidates are moved to the CPU. Written for a GPU, where it has not been measured.
-"""
+"""Search for pairs in tiles of the whole product, on any device. The floors that candidates must reach rise from tile
+to tile, and the candidates are moved to the CPU. This is written for a GPU, where it has not been measured."""
 
 import torch
 
@@ -20,9 +19,10 @@ def search_tiles(
     surface: torch.Tensor | None,
     boards: list[Leaderboard],
 ) -> None:
-    """Add to the leaderboards every pair of `rows` and `columns` (token ids, on the device) that may matter to them.
+    """Add to the leaderboards every pair of a token in `rows` and a token in `columns` (ids, on the device) that may be
+    on their lists.
 
-    Two tokens of one surface are no pair; without surfaces every two are.
+    Two tokens of one surface are no pair; if no surfaces are given, any two tokens are.
     """
     if not len(rows) or not len(columns):
         return
@@ -67,7 +67,8 @@ def _search_tile(
 
 
 def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, board: Leaderboard) -> None:
-    """Return floors that n pairs of a tile prove, for a board that has none."""
+    """Give floors, which pairs must reach, to a leaderboard that has none: scores that n pairs of a tile surely
+    reach."""
     lower = torch.where(pairs, scores - error[:, None], -torch.inf).flatten()
     upper = torch.where(pairs, scores + error[:, None], torch.inf).flatten()
     if len(lower) >= board.n:
@@ -77,6 +78,7 @@ def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor
 
 
 def _norms(rows: torch.Tensor) -> torch.Tensor:
-    """Return norms, rounded up; in float64, because the squares of tiny values vanish in float32."""
+    """Return the norms of the rows, rounded up. They are computed in float64, because the squares of tiny values are 0
+    in float32."""
     norms: torch.Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
     return norms.to(rows) * (1 + 1e-5)

@@ -1,6 +1,5 @@
-"""The supported architectures, one file each: every module here that defines MODEL is one.
-Finds the one that a checkpoint's config.json asks for.
-"""
+"""Find the architecture that a checkpoint's config.json asks for. Each supported one has a file here: every module that
+defines MODEL."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -22,7 +21,7 @@ def supported() -> dict[str, type[Model]]:
 
 
 def names() -> list[str]:
-    """Return what people call the supported architectures."""
+    """Return the names of the supported architectures for people."""
     return sorted({name for model in supported().values() for name in model.model_types.values()}, key=str.lower)
 
 
@@ -52,5 +51,5 @@ def model_class(config: dict[str, Any], where: str) -> type[Model]:
 
 
 def describe(checkpoint: Checkpoint) -> Model:
-    """Return the parameters of a checkpoint; check that every tensor a build needs is there and fits."""
+    """Return a checkpoint as a model of its family; check that every tensor that a build needs is there and fits."""
     return model_class(checkpoint.config, checkpoint.source)(checkpoint)

@@ -1,7 +1,6 @@
-"""A checkpoint, seen through the names of the field, and its net once `transformers` has it in memory: what every
-family's MODEL is. The names that a family gives are in family.py; here is what follows from them for the weights, and
-for a run.
-"""
+"""Define what every family's MODEL is: a checkpoint whose tensors are read by their usual names (W_E, w_q, ...), and
+the same modules of its net once `transformers` has loaded it. A family gives the names of its modules, as family.py
+declares; what follows from them for the weights, and for a run, is here."""
 
 from collections.abc import Callable, Iterator
 from copy import copy
@@ -24,7 +23,7 @@ LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weigh
 
 
 class Model(Family):
-    """One checkpoint. Tensors are float32, read from its files, or those of a net (`in_memory`)."""
+    """One checkpoint as a model. Its tensors are float32, read from its files, or those of a net (`in_memory`)."""
 
     net: Any  # of `transformers`, of a model in memory
 
@@ -39,10 +38,10 @@ class Model(Family):
         self._check()
 
     def adapt(self, config: Config) -> None:
-        """Set `norms` and `left_out` where config.json decides about them, and refuse what cannot be read."""
+        """Set `norms` and `left_out` where config.json decides them, and refuse a model that cannot be read."""
 
     def read_shape(self, config: Config) -> Shape:
-        """Read the model's dimensions, by the names that config.json has for them."""
+        """Read the model's dimensions from config.json, by the names that the family has for them."""
 
         def size(name: str, default: int | None = None) -> int:
             return config.size(self.config_names.get(name, name), default=default)
@@ -75,16 +74,16 @@ class Model(Family):
         )
 
     def cut(self, kind: str, outputs: Tensor) -> Tensor:
-        """Return the part of one kind of a weight (out, in) or bias (out,) that several kinds share, one after the
-        other."""
+        """Return the part that belongs to one kind of vectors, from a weight (out, in) or bias (out,) that several
+        kinds share, one after the other."""
         module = self.linears[kind]
         sharing = [other for other in self.shape.weight_kinds if self.linears[other] == module]
         start = sum(self.shape.count(other) for other in sharing[: sharing.index(kind)])
         return outputs[start : start + self.shape.count(kind)]
 
     def read(self, layer: int, kind: str) -> Tensor:
-        """Return the vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory.
-        Directions are made when they are first asked for."""
+        """Return the vectors of a kind as rows, (shape.count(kind), d_model), as a view if the weight is in memory.
+        Directions are computed when they are first asked for."""
         if kind in DIRECTION_KINDS:
             return self.directions.vectors(layer, kind)
         weight = self.read_tensor(f"{self.module(layer, self.linears[kind])}.weight")
@@ -93,8 +92,8 @@ class Model(Family):
         return weight.T if SIDES[kind] == "writes" else self.cut(kind, weight)
 
     def vectors(self, layer: int, kind: str) -> Tensor:
-        """Return one row per vector, (shape.count(kind), d_model), contiguous; grouped heads' w_k and w_v are not
-        repeated."""
+        """Return the vectors of a kind as rows, (shape.count(kind), d_model), contiguous in memory; w_k and w_v of
+        grouped heads are not repeated."""
         if not 0 <= layer < self.shape.n_layers:
             raise NotFound(
                 f"Layer {layer} of {self.checkpoint.name} does not exist: 0 to {self.shape.n_layers - 1} do."
@@ -110,15 +109,15 @@ class Model(Family):
         return KeptDirections(self)
 
     def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
-        """Return left and right, (d_model, d_head) each, float64, head after head: a head's matrix is left rightᵀ."""
+        """Yield for each head the factors left and right of its matrix left rightᵀ, (d_model, d_head) each, float64."""
         left, right = (self._heads(layer, kind) for kind in FACTORS[matrix])
         for of_left, of_right in zip(left, right, strict=True):
             yield of_left.T.double().cpu(), of_right.T.double().cpu()
 
     def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
-        """Return left and right of a head's interaction matrix left[h] @ right[h]: W_V W_O for "vo", W_Q W_Kᵀ for "qk".
+        """Return the factors of all heads' matrices left[h] @ right[h]: W_V W_O for "vo", W_Q W_Kᵀ for "qk".
 
-        (n_heads, d_model, d_head) and (n_heads, d_head, d_model); grouped heads' W_K and W_V are repeated.
+        They are (n_heads, d_model, d_head) and (n_heads, d_head, d_model); W_K and W_V of grouped heads are repeated.
         """
         if matrix not in FACTORS:
             raise NotFound(f"There is no head matrix {matrix!r}, only {' and '.join(FACTORS)}.")
@@ -155,17 +154,17 @@ class Model(Family):
 
     @property
     def unembedding(self) -> str:
-        """Return the name of the tensor of W_U; the first possible name if the checkpoint has none."""
+        """Return the name of the tensor of W_U; if the checkpoint has none, the first name that it might have."""
         names = [f"{module}.weight" for module in self.unembeddings]
         return next((name for name in names if name in self.checkpoint.files), names[0])
 
     @property
     def predicts(self) -> bool:
-        """Return True if the checkpoint has what turns a stream into probabilities of tokens."""
+        """Return True if the checkpoint has a head that turns a stream into probabilities of tokens."""
         return True
 
     def _d_rotary(self, config: Config, d_head: int) -> int | None:
-        """Return how many channels of a head turn with the position; None: all of them, or none."""
+        """Return how many channels of a head turn with the position; None if all do, or none."""
         if self.positions != "rotary":
             return None
         turning = int(d_head * config.rotary_share(default=self.rotary_share))
@@ -202,7 +201,7 @@ class Model(Family):
                 yield name, size[::-1] if self.stored_in_out else size
 
     def _check(self) -> None:
-        """Check that every tensor that a build will read is there and fits config.json, now rather than an hour
+        """Check that every tensor that a build will read is there and fits config.json, instead of finding out an hour
         later."""
         for name, expected in self._expected():
             shape = self.checkpoint.tensor_shape(name)
@@ -226,20 +225,21 @@ class Model(Family):
         return model
 
     def body_of(self, net: Any) -> Any:
-        """Return the module that has the blocks."""
+        """Return the module of the net that has the blocks."""
         return net.base_model.get_submodule(self.body)
 
     def module_of(self, layer: int, name: str) -> Any:
-        """Return a module of a block."""
+        """Return a module of a layer's block by its name."""
         return self.body_of(self.net).get_submodule(self.module(layer, name))
 
     def norm(self, name: NormName, layer: int) -> Any:
-        """Return the module of a norm; of an encoder the one whose output is read there."""
+        """Return the module of a norm; in an encoder, the one whose output is read at that place."""
         module = self.norms[name]
         return self.body_of(self.net).get_submodule(module) if name == "final" else self.module_of(layer, module)
 
     def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
-        """Put hooks on a block that show the stream between its attention and its FF; return what removes them."""
+        """Put hooks on a block that call `see` with the stream between its attention and its FF; return handles that
+        remove them."""
         if self.after_attention is not None:
             return [block.get_submodule(self.after_attention).register_forward_pre_hook(lambda _, args: see(args[0]))]
         streams: list[Tensor] = []
@@ -251,7 +251,7 @@ class Model(Family):
         ]
 
     def bias(self, layer: int, kind: str) -> Tensor | None:
-        """Return the bias of a kind, where it has one: (count,) if it reads, (d_model,) if it writes."""
+        """Return the bias of a kind of vectors, if there is one: (count,) if they read, (d_model,) if they write."""
         bias: Tensor | None = self.module_of(layer, self.linears[kind]).bias
         return bias if bias is None or SIDES[kind] == "writes" else self.cut(kind, bias)
 
@@ -262,11 +262,11 @@ class Model(Family):
         return activation
 
     def scale(self, layer: int) -> float:
-        """Return what attention scores are multiplied with."""
+        """Return the factor with which attention scores are multiplied."""
         return float(self.attention_of(layer).scaling)
 
     def attention_of(self, layer: int) -> Any:
-        """Return the attention module, which may have a soft cap."""
+        """Return the attention module of a layer, which may have a soft cap."""
         return self.module_of(layer, self.attention)
 
     def head_norms(self, layer: int, kind: str) -> list[Any]:
@@ -276,29 +276,29 @@ class Model(Family):
 
     @property
     def embedding_scale(self) -> float:
-        """Return what embeddings are multiplied with on their way into the first layer."""
+        """Return the factor with which embeddings are multiplied before the first layer."""
         return float(getattr(self.net.get_input_embeddings(), "scalar_embed_scale", 1.0))
 
     def stream_of(self, e: Tensor) -> Tensor:
-        """Return embeddings e (n, d_model) as the first layer meets them, but for their positions."""
+        """Return embeddings e (n, d_model) as the first layer gets them, but without positions."""
         return e * self.embedding_scale
 
     def add_ff(self, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
-        """Return the stream (n, d_model) after a layer's FF, norms included; `ff` is what its neurons make of a normed
-        stream."""
+        """Return the stream (n, d_model) after a layer's FF, norms included; `ff` computes the output of the layer's
+        neurons from a normed stream."""
         return stream + ff(self.norm("ff", layer)(stream))
 
     def norm_of_written(self, layer: int, part: Part) -> Any | None:  # noqa: ARG002
-        """Return the norm that what attention or FF writes goes through by itself before it is added to the stream."""
+        """Return the norm, if there is one, of what attention or FF writes, before it is added to the stream."""
         return None
 
     def norm_of_sum(self, layer: int, part: Part) -> Any | None:  # noqa: ARG002
-        """Return the norm that the stream goes through once what attention or FF writes is added to it."""
+        """Return the norm, if there is one, of the stream after the output of attention or FF was added to it."""
         return None
 
     def transform(self) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
-        """Return what stands between the last layer's stream and W_U instead of a final norm: a linear module, an
-        activation and a norm."""
+        """Return the modules that some models have between the last layer's stream and W_U instead of a final norm: a
+        linear module, an activation and a norm."""
         return None
 
     def before_unembedding(self, stream: Tensor) -> Tensor:
@@ -307,14 +307,14 @@ class Model(Family):
         return normed
 
     def logits(self, stream: Tensor) -> Tensor:
-        """Return what a stream (n, d_model) says of the next token, (n, d_vocab), by the model's own last steps."""
+        """Return the logits of the next token (n, d_vocab) for a stream (n, d_model), by the model's own last steps."""
         logits: Tensor = self.net.get_output_embeddings()(self.before_unembedding(stream))
         cap = getattr(self.net.config, "final_logit_softcapping", None)
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     @property
     def net_class(self) -> str:
-        """Return the class of `transformers` that runs the checkpoint."""
+        """Return the name of the class of `transformers` that runs the checkpoint."""
         return "AutoModelForCausalLM"
 
     def n_positions(self, net: Any) -> int:

@@ -1,4 +1,4 @@
-"""BERT and RoBERTa (MiniLM, MultiBERTs, gte, bge, e5): with or without what predicts a masked token."""
+"""BERT and RoBERTa (MiniLM, MultiBERTs, gte, bge, e5), with or without the head that predicts a masked token."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The sizes that config.json gives, checked: a field may have several names."""
+"""Read the sizes that config.json gives, and check them; a field may have several names."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _CLASS_NAME = re.compile(r"(\w+?)(For\w+|LMHeadModel|DoubleHeadsModel|Model)")
 
 
 def find_model_type(config: dict[str, Any], known: Iterable[str]) -> str | None:
-    """Return which of the known model_types a config.json describes; where it has none, go by the first class it
+    """Return which of the known model_types a config.json describes; if it names none, use the first class that it
     names."""
     stated, classes = config.get("model_type"), config.get("architectures")
     if stated is None and isinstance(classes, list) and classes:
@@ -45,7 +45,7 @@ class Config:
         return default if value is None else value
 
     def rotary_share(self, *, default: float) -> float:
-        """Return the share of a head's channels that rotary positions turn, by any of its names."""
+        """Return the share of a head's channels that rotary positions turn, whichever name this field has."""
         places: tuple[Any, ...] = (self.values.get("rope_parameters"), self.values.get("rope_scaling"), self.values)
         names = ("partial_rotary_factor", "rotary_pct")
         stated = [place[name] for place in places if isinstance(place, dict) for name in names if name in place]

@@ -1,6 +1,7 @@
-"""What encoders have in common: every position sees all others, and norms come after what they norm.
+"""What encoders have in common: every position sees all others, and a norm comes after each part of a layer, not before
+it.
 
-The norm whose output a layer's attention reads belongs to the layer before, that of the first layer to the embedding.
+The norm whose output a layer's attention reads belongs to the layer before or, for the first layer, to the embedding.
 """
 
 from collections.abc import Callable

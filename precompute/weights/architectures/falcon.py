@@ -1,6 +1,5 @@
-"""Falcon: GPT-NeoX's fused matrix, heads sharing keys and values; mostly attention and FF beside each other.
-A config decides how many heads share, and which norms there are.
-"""
+"""Falcon: q, k and v in one matrix as in GPT-NeoX, heads that share keys and values, and mostly attention and FF in
+parallel. A config decides how many heads share, and which norms there are."""
 
 from dataclasses import replace
 
@@ -25,7 +24,8 @@ class Falcon(GPTNeoX):
     activation_field = "activation"
 
     def adapt(self, config: Config) -> None:
-        """Choose the norms: one, one each for attention and FF, or, where FF comes after attention, one before each."""
+        """Choose the norms: one for both attention and FF, one for each, or, if FF comes after attention, one before
+        each."""
         new = config.flag("new_decoder_architecture", default=False)
         parallel = config.flag("parallel_attn", default=True)
         two = config.size("num_ln_in_parallel_attn", default=2 if new else 1) == 2
@@ -44,8 +44,7 @@ class Falcon(GPTNeoX):
         self.norms = {"attention": before, "ff": after if parallel else "post_attention_layernorm", "final": "ln_f"}
 
     def read_shape(self, config: Config) -> Shape:
-        """Read the shape. The old architecture does not look at num_kv_heads: its heads share all keys and values, or
-        none."""
+        """Read the shape. The old architecture ignores num_kv_heads: its heads share all keys and values, or none."""
         shape = super().read_shape(config)
         if config.flag("new_decoder_architecture", default=False):
             return shape

@@ -1,7 +1,7 @@
-"""What a family of models says of itself, in names: which checkpoints it has, and which module holds what.
+"""Declare what a family of models says of itself, in names: which checkpoints it has, and which module holds what.
 
 Weights of the modules of one block hold the vectors; a run by `transformers` passes through the same modules, so the
-same names say where its hooks sit (precompute/live/run.py).
+same names say where the hooks of a run are (precompute/live/run.py).
 """
 
 from typing import ClassVar, Literal
@@ -35,7 +35,7 @@ class Family:
     # Where a run shows what panels need.
     body: ClassVar[str] = ""  # the path from transformers' base model to the module that has the blocks
     attention: ClassVar[str]  # the module of the block whose second output are the attention weights
-    norms: dict[NormName, str]  # their modules: in the block, `final` in the body
+    norms: dict[NormName, str]  # the modules of norms: in the block; of `final` in the body
     # The module of the block whose input is the stream between attention and FF; None: what attention returns is
     # added to the stream as it is, maybe beside FF.
     after_attention: ClassVar[str | None] = None

@@ -1,4 +1,5 @@
-"""Gemma 1: Llama's matrices, tied, with norms that add one to their gain and embeddings that are scaled."""
+"""Gemma 1: Llama's matrices, with W_U equal to W_E, norms that add one to their gain, and embeddings that are
+scaled."""
 
 from lexiscope.precompute.weights.architectures.llama import Llama
 

@@ -1,6 +1,5 @@
-"""Gemma 2 and 3: as Gemma 1, and what attention and FF write is normed, too.
-Gemma 2 caps its scores, Gemma 3 norms queries and keys.
-"""
+"""Gemma 2 and 3: as Gemma 1, but what attention and FF write goes through a norm, too. Gemma 2 caps its scores; Gemma 3
+has norms of queries and keys."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,6 +1,5 @@
-"""GPT-2 and its fine-tunes: LayerNorms, learned positions, q, k and v in one matrix.
-Its linear layers (Conv1D) are stored (in, out), the transpose of everybody else's.
-"""
+"""GPT-2 and its fine-tunes: LayerNorms, learned positions, q, k and v in one matrix. Its linear layers (Conv1D) are
+stored as (in, out), transposed compared with all other families."""
 
 from typing import Any
 
@@ -11,7 +10,7 @@ from lexiscope.precompute.weights.gguf.layout import Layout
 
 
 class GPT2Gguf(Layout):
-    """GGUF holds the linear layers of GPT-2 the other way round than the Hub."""
+    """How GGUF files hold GPT-2: their linear layers are transposed compared with the Hub's."""
 
     architectures = ("gpt2",)
     top = {
@@ -54,7 +53,7 @@ class GPT2Gguf(Layout):
         }
 
     def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """Turn linear layers round: the Hub stores GPT-2's as (in, out)."""
+        """Transpose linear layers: the Hub stores GPT-2's as (in, out)."""
         linear = name.startswith("blk.") and values.ndim == 2
         return values.T if linear else values
 

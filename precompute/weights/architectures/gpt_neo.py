@@ -1,4 +1,5 @@
-"""GPT-Neo (TinyStories): GPT-2's blocks with separate matrices and unscaled scores, local in every second layer."""
+"""GPT-Neo (TinyStories): GPT-2's blocks with separate matrices and unscaled attention scores; attention is local in
+every second layer."""
 
 from lexiscope.precompute.weights.architectures.base import Model
 

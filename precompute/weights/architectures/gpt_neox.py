@@ -1,4 +1,5 @@
-"""GPT-NeoX (Pythia): q, k and v of each head side by side in one matrix, attention and FF beside each other."""
+"""GPT-NeoX (Pythia): q, k and v of each head are side by side in one matrix; attention and FF are computed in
+parallel."""
 
 from typing import ClassVar
 
@@ -26,8 +27,8 @@ class GPTNeoX(Model):
     norms = {"attention": "input_layernorm", "ff": "post_attention_layernorm", "final": "final_layer_norm"}
 
     def cut(self, kind: str, outputs: Tensor) -> Tensor:
-        """Cut out one kind. In other families heads that share a key and a value stand before these; here every head
-        has its own."""
+        """Cut out one kind of vectors. In other families of this layout, several query heads come before the key and
+        the value that they share; here every head has its own."""
         if kind not in _FUSED:
             return outputs
         n_heads, n_groups = self.shape.n_heads, self.shape.n_kv_heads

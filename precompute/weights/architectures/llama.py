@@ -1,6 +1,5 @@
-"""Llama and those built like it: rotary positions, RMSNorms, gated FF, heads that may share keys and values.
-Biases (Qwen 2), norms of queries and keys (Qwen 3) and sliding windows (Mistral) are no matter of the vectors.
-"""
+"""Llama and families built like it: rotary positions, RMSNorms, gated FF, heads that may share keys and values. Biases
+(Qwen 2), norms of queries and keys (Qwen 3) and sliding windows (Mistral) do not concern the vectors."""
 
 import math
 from typing import Any, ClassVar
@@ -18,7 +17,8 @@ _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_positi
 
 
 class LlamaGguf(Layout):
-    """Rows of q and k are interleaved in files of Llama (and Mistral), not of Qwen."""
+    """How GGUF files hold Llama and similar families: rows of q and k are interleaved in files of Llama (and Mistral),
+    but not in those of Qwen."""
 
     architectures = ("llama", "qwen2", "qwen3")
     top = {
@@ -73,7 +73,8 @@ class LlamaGguf(Layout):
         return config
 
     def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """Undo the interleaving by which GGUF orders the two halves of each head's rotary pairs in q and k."""
+        """Undo the interleaving of rows of q and k: GGUF puts the two channels that rotary positions turn together
+        beside each other."""
         kind = name.split(".")[-2]
         if self.architecture != "llama" or kind not in ("attn_q", "attn_k"):
             return values
@@ -86,8 +87,8 @@ class LlamaGguf(Layout):
 
 
 def _rope_scaling(layout: Layout, tensors: dict[str, Any], theta: float) -> dict[str, Any] | None:
-    """Return what config.json says of scaled positions; None where they are not scaled. A GGUF file holds a factor for
-    each frequency, config.json the rule that gives these factors."""
+    """Return what config.json says of scaled rotary positions; None if they are not scaled. A GGUF file holds a factor
+    for each frequency, config.json the rule that gives these factors."""
     scaling = layout.field("rope.scaling.type", "none")
     if "rope_freqs.weight" in tensors and tensors["rope_freqs.weight"].n_elements:
         tensor = tensors["rope_freqs.weight"]
@@ -106,7 +107,7 @@ def _rope_scaling(layout: Layout, tensors: dict[str, Any], theta: float) -> dict
 
 
 def _llama3_factors(scaling: dict[str, Any], theta: float, d_head: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return how much each rotary frequency is slowed down: not at all where fast, by `factor` where slow."""
+    """Return the factor by which each rotary frequency is slowed down: 1 for fast ones, `factor` for slow ones."""
     wavelength = 2 * math.pi * theta ** (np.arange(0, d_head, 2) / d_head)
     low, high, context = (scaling[key] for key in _LLAMA3)
     smooth = np.clip((context / wavelength - low) / (high - low), 0, 1)

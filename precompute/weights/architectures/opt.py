@@ -1,4 +1,4 @@
-"""OPT: separate matrices, learned positions (stored two rows further on), norms before the blocks."""
+"""OPT: separate matrices, learned positions (stored from the third row on), norms before attention and FF."""
 
 from lexiscope.precompute.errors import UnsupportedArchitecture
 from lexiscope.precompute.shape import Shape
@@ -29,8 +29,8 @@ class OPT(Model):
     activation_field = "activation_function"
 
     def read_shape(self, config: Config) -> Shape:
-        """Read the shape, and refuse OPT-350m, which alone has embeddings of another width than its blocks, and norms
-        after them."""
+        """Read the shape; refuse OPT-350m, the only one with embeddings of another width than its blocks, and with
+        norms after its blocks."""
         shape = super().read_shape(config)
         width = config.size("word_embed_proj_dim", default=shape.d_model)
         if width != shape.d_model or not config.flag("do_layer_norm_before", default=True):

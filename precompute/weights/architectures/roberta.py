@@ -1,4 +1,5 @@
-"""RoBERTa: BERT's blocks, its own head, and positions that are counted from behind the padding's."""
+"""RoBERTa: BERT's blocks, a prediction head of its own, and position numbers that begin after the id of the padding
+token."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,8 @@ class Roberta(Bert):
         return logits
 
     def transform(self) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
-        """Return the head. Its activation is the same whatever the config says of the layers'."""
+        """Return the modules of the prediction head. Their activation is always the same, whatever activation the
+        config names for the layers."""
         made = super().transform()
         return made and (made[0], functional.gelu, made[2])
 

@@ -1,6 +1,5 @@
-"""StableLM: Llama's matrices between LayerNorms. A config may put attention and FF beside each other, with one norm for
-both, and norm the queries and keys of each head by themselves.
-"""
+"""StableLM: Llama's matrices between LayerNorms. A config may compute attention and FF in parallel, with one norm for
+both, and give the queries and keys of each head norms of their own."""
 
 from typing import Any
 

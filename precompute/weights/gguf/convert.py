@@ -1,4 +1,4 @@
-"""A GGUF file turned into a checkpoint folder in the Hub's layout, one layer in memory at a time."""
+"""Convert a GGUF file into a checkpoint folder in the Hub's layout, with one layer in memory at a time."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,8 @@ _PLAIN = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16, gguf.GGM
 
 
 def convert(path: Path, folder: Path) -> None:
-    """Write config.json, safetensors files (float32, exactly what the quantised values mean) and tokenizer.json."""
+    """Write config.json, safetensors files (float32, with exactly the values that the quantised numbers mean) and
+    tokenizer.json."""
     reader = read_gguf(path)
     layout = _read_layout(reader, path)
     tensors = {tensor.name: tensor for tensor in reader.tensors}
@@ -48,7 +49,7 @@ def read_gguf(path: Path) -> Any:
 
 
 class _Reader(gguf.GGUFReader):  # type: ignore[misc]
-    """A reader that refuses what lies beyond the end of the file, which the library takes as empty."""
+    """A GGUF reader that refuses data beyond the end of the file, which the library would take as empty."""
 
     def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
         end = int(offset) + int(count) * np.dtype(dtype).itemsize
@@ -58,7 +59,7 @@ class _Reader(gguf.GGUFReader):  # type: ignore[misc]
 
 
 def layouts() -> dict[str, type[Layout]]:
-    """Return the GGUF forms of the supported families, by general.architecture."""
+    """Return the Layout of each supported family, by the name that GGUF files have for it (general.architecture)."""
     families = set(supported().values())
     return {name: family.gguf for family in families if family.gguf for name in family.gguf.architectures}
 
@@ -93,7 +94,8 @@ def _check_names(layout: Layout, tensors: dict[str, Any], path: Path) -> None:
 
 
 def _output_is_copy(tensors: dict[str, Any]) -> bool:
-    """Return True if output.weight repeats the embedding, as some writers do; the model is tied all the same."""
+    """Return True if output.weight repeats the embedding, as some writers make it: the model is then tied in spite of
+    it."""
     first, second = tensors["token_embd.weight"], tensors.get("output.weight")
     if second is None or first.tensor_type != second.tensor_type:
         return False
@@ -101,7 +103,8 @@ def _output_is_copy(tensors: dict[str, Any]) -> bool:
 
 
 def _write_tensors(layout: Layout, tensors: dict[str, Any], folder: Path) -> None:
-    """Write one safetensors file per layer and one for the rest, with the index that the Hub's format has for this."""
+    """Write one safetensors file for each layer and one for the rest, with the index file that the Hub's format has for
+    several files."""
     groups: dict[str, list[str]] = {}
     for name in tensors:
         if layout.hub_name(name) is not None:

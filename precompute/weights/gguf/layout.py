@@ -32,11 +32,11 @@ class Layout(ABC):
 
     @abstractmethod
     def config(self, tensors: dict[str, Any]) -> dict[str, Any]:
-        """Return the content of config.json."""
+        """Return the content of config.json for this file."""
 
     @abstractmethod
     def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """Bring a tensor as GGUF holds it into the Hub's order."""
+        """Rearrange a tensor from the order that GGUF has into the Hub's order."""
 
     def hub_name(self, name: str) -> str | None:
         match = re.fullmatch(r"blk\.(0|[1-9]\d*)\.(.+)", name)
@@ -50,13 +50,14 @@ class Layout(ABC):
         return name == "rope_freqs.weight"
 
     def needed(self) -> Iterator[str]:
-        """Yield names that must be there; lazily, as the number of layers is only what the file says."""
+        """Yield the names of tensors that must be there, one at a time, because the number of layers is only what the
+        file claims."""
         yield from (name for name in self.top if name not in self.optional)
         for layer in range(self.n_layers):
             yield from (f"blk.{layer}.{name}" for name in self.block if name not in self.optional)
 
     def matrix(self, tensor: Any) -> tuple[int, int]:
-        """Return the rows and columns of a matrix; GGUF counts dimensions from the innermost."""
+        """Return the rows and columns of a matrix; GGUF counts dimensions from the innermost one."""
         sizes = [int(size) for size in reversed(tensor.shape)]
         if len(sizes) != 2:
             raise BadWeights(f"{tensor.name} of {self.path} has {len(sizes)} dimensions, not two. Download it again.")

@@ -1,6 +1,5 @@
-"""The tokenizer inside a GGUF file, written as a tokenizer.json that splits text in the same way.
-Byte-level BPE (GPT-2, SmolLM, Llama 3, Qwen) and SentencePiece's BPE (Llama 2).
-"""
+"""Write the tokenizer inside a GGUF file as a tokenizer.json that splits text in the same way. Supported are byte-level
+BPE (GPT-2, SmolLM, Llama 3, Qwen) and SentencePiece's BPE (Llama 2)."""
 
 import json
 from collections.abc import Callable
@@ -48,7 +47,7 @@ _CUTS: dict[str, Callable[[], pre_tokenizers.PreTokenizer]] = {
 
 
 def write_tokenizer(fields: dict[str, Any], d_vocab: int, folder: Path) -> None:
-    """Write tokenizer.json, and the tokenizer_config.json that names its special tokens."""
+    """Write tokenizer.json, and a tokenizer_config.json that names its special tokens."""
     info = {name.removeprefix("tokenizer.ggml."): value for name, value in fields.items() if "tokenizer.ggml." in name}
     tokens, kinds = info.get("tokens"), info.get("token_type")
     if not isinstance(tokens, list) or not 1 <= len(tokens) <= d_vocab or not isinstance(tokens[0], str):
@@ -113,7 +112,8 @@ def _sentencepiece(info: dict[str, Any], tokens: list[str], kinds: list[int]) ->
 
 
 def _merges(vocabulary: dict[str, int], scores: list[float]) -> list[tuple[str, str]]:
-    """List merges by score: SentencePiece joins the pair whose result scores highest; BPE, the pair listed first."""
+    """List merges by score: SentencePiece joins the pair whose result has the highest score, while BPE joins the pair
+    that is listed first."""
     merges = [
         (-scores[number], number, at, (token[:at], token[at:]))
         for token, number in vocabulary.items()
