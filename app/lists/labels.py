@@ -167,7 +167,7 @@ class ShownLabel:
 
 
 def labels_of(index: Index, filed: Iterable[FiledLabel]) -> list[ShownLabel] | None:
-    """Return the first labels of one parameter, for its page; None if there are none."""
+    """Return the labels of one parameter as its page shows them, up to LABELS_SHOWN; None if there are none."""
     return [shown(index, label) for label in islice(filed, LABELS_SHOWN)] or None
 
 

@@ -111,7 +111,7 @@ class ThroughHeadsView(ViewOfModel):
         return [*tables, Table("", TOKEN_COLUMNS, _by_token(self.heads), "programs")]
 
     def _column(self, at: int) -> list[dict[str, Any]]:
-        """Return what every head does with one group of words."""
+        """Return the rows of one group of words: which tokens every head looks for with them, and writes for them."""
         return [{"layer": row["layer"], "head": row["head"], **row["words"][at]} for row in self.heads]
 
 

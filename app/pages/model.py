@@ -264,7 +264,7 @@ class ModelView(ViewOfModel):
     embedding_change: Annotated[EmbeddingChange | None, EMBEDDING_CHANGE] = None
 
     def hottest(self, number: Literal["readability", "coherence", "change"]) -> float:
-        """Return the largest number in the maps, which the cells of the darkest colour stand for."""
+        """Return the largest value of a number in the maps, which is shown in the darkest colour."""
         numbers = [cell.get(number) for row in self.rows for cell in (*row.vo, *row.qk)]
         return max((value for value in numbers if value), default=1.0)
 

@@ -187,8 +187,8 @@ def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, 
 
 
 def _similarity_fault(index: Index, layer: int, brute: BruteForce, compared: str, numbers: Ids) -> str | None:
-    """Say what is wrong with the similarities of these neurons or subheads, numbered head after head, both as they are
-    and shuffled; return None if nothing is."""
+    """Say what is wrong with the stored similarities of these neurons or subheads: of the list that each reads by with
+    the list that it writes, and with the list that another one writes (shuffled). Return None if nothing is."""
     kinds, shape, shard = COMPARED[compared], index.shape, index.shard(layer)
     first, second = (np.array(shape.rows(kind), np.int64) for kind in kinds)  # rows of all neurons or subheads
     shuffled = second[brute_lists.partners(len(second))]

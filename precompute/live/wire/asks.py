@@ -200,7 +200,7 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Return all changes of the run."""
+        """Return all that this run changes in the model: what is switched off, and coefficients that are set."""
         return (*self.off, *self.set)
 
 
