@@ -68,7 +68,7 @@ class HeadReader(ShardArrays):
         return self.cosines(f"the coherence of {matrix} of head {head}", of_head)
 
     def readabilities(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
-        """Return how well people can read the pairs at the top, and at the bottom, of a head's matrix under a preset."""
+        """Return how well people can read the pairs at the top, and at the bottom, of a head's matrix, by preset."""
         of_head = self._of_lists(f"{matrix}.readability", lens, preset)[head]
         return self.cosines(f"the readability of {matrix} of head {head}", of_head)
 
