@@ -186,6 +186,12 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (put("shards", "4", value=json.loads(ENTRY.model_dump_json())), "a layer 4; there are layers 0 to 3"),
     (put("shards", "02", value=json.loads(ENTRY.model_dump_json())), "fields that a manifest does not have"),
     (put("shards", "9" * 5000, value={}), "shards"),
+    *(
+        (put("parts", value={part: {layer: json.loads(ENTRY.model_dump_json())}}), f"parts holds {part}, which has")
+        for part, layer in (("lists", "3"), ("vocabulary", "model"), ("neighbours", "model"), ("classifier", "model"))
+    ),
+    (put("parts", value={"../x": {"model": json.loads(ENTRY.model_dump_json())}}), "parts.../x"),
+    (put("parts", value={"stats": {"3": json.loads(ENTRY.model_dump_json()) | {"file": "../x"}}}), "parts.stats.3.file: "),
 ])  # fmt: skip
 def test_a_manifest_with_wrong_fields(tmp_path: Path, change: Callable[[Any], Any], said: str) -> None:
     content = change(json.loads(FULL.to_json()))
