@@ -1,6 +1,7 @@
 """Set up the HTTP server of `serve` and `worker`: its socket, the limits that uvicorn enforces, and how many files it
 may open."""
 
+import errno
 import resource
 import socket
 from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lexiscope.app.settings import Settings
 
 BACKLOG = 2048
+LARGEST_PORT = 65535
 HEADER_BYTES = 1 << 15  # largest headers of a request; a request with more is answered 400
 MOST_OPEN_FILES = 65536
 
@@ -58,6 +60,8 @@ def raise_file_limit() -> int:
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that accepts connections at once; raise ServeError with the reason if that fails."""
     try:
+        if not 0 <= port <= LARGEST_PORT:  # the system would take the rest of a division
+            raise OSError(errno.EINVAL, f"ports go from 0 to {LARGEST_PORT}")
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]

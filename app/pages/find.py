@@ -16,6 +16,7 @@ from lexiscope.precompute.shape import Shape
 def possible_pages(model: str, shape: Shape, text: str, lens: str = "dot") -> list[tuple[str, str]]:
     """Return the addresses and titles of the pages that a text may mean, best first. The addresses get this lens (dot
     or cosine)."""
+    find_pages()  # a link to a page can be written once the page is declared
     typed = [page_of(place, lens) for place in named_parameters(model, shape, text)]
     pasted = None if typed else _pasted(model, shape, text.strip())
     return [(address, _title(address)) for address in ([pasted] if pasted else typed)]

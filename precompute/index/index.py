@@ -59,6 +59,12 @@ class Index:
             layer: shards[layer].file.stamp if layer in shards else stamp_of(folder / entry.file)
             for layer, entry in manifest.shards.items()
         }
+        # The stamps of files that are opened when they are first asked for, and that pages do without.
+        self._stamps_beside = {
+            entry.file: stamp_of(folder / entry.file)
+            for piece, entry in manifest.entries().items()
+            if piece.part in manifest.parts and piece.is_known(entry.file)
+        }
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -106,7 +112,8 @@ class Index:
     @cached_property
     def version(self) -> str:
         """Return a text that changes whenever a page may show something else."""
-        known = (self._stamp, self.manifest.build, self._fault_texts, self._neighbours is not None)
+        whole = self._neighbours is not None
+        known = (self._stamp, self.manifest.build, self._fault_texts, whole, self._stamps_beside)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     def hubs(self, lens: str) -> frozenset[int]:
@@ -215,8 +222,8 @@ class Index:
 
     @property
     def _state(self) -> object:
-        beside = self._neighbours.file.stamp if self._neighbours else None
-        return self._stamp, self.stamps, beside, self._fault_texts
+        nearest = self._neighbours.file.stamp if self._neighbours else None
+        return self._stamp, self.stamps, nearest, self._stamps_beside, self._fault_texts
 
     def _is_current(self) -> bool:
         """Return True if no file has changed, which takes one stat of each. A file that the system refused to read
@@ -224,7 +231,7 @@ class Index:
         refused = any(isinstance(error, ShardUnreadable) for error in self.faults.values())
         if self.changed or refused or (self.manifest.neighbours and not self._neighbours):
             return False
-        stamps = {MANIFEST: self._stamp}
+        stamps = {MANIFEST: self._stamp, **self._stamps_beside}
         stamps |= {entry.file: self.stamps[layer] for layer, entry in self.manifest.shards.items()}
         if self._neighbours:
             stamps[self._neighbours.file.path.name] = self._neighbours.file.stamp

@@ -177,7 +177,8 @@ class Manifest(SavedRecord):
     neighbours: FileEntry | None = None  # made after the first layer
     classifier: ClassifierEntry | None = None  # only of a checkpoint with a classification head; else not in the file
     shards: dict[int, FileEntry] = Field(default_factory=dict)  # files of the part `lists`, by layer
-    parts: dict[str, dict[int | Literal["model"], FileEntry]] = Field(default_factory=dict)  # files of all other parts
+    # files of all other parts
+    parts: dict[PlainName, dict[int | Literal["model"], FileEntry]] = Field(default_factory=dict)
 
     @field_validator("shards")
     @classmethod
@@ -216,6 +217,8 @@ class Manifest(SavedRecord):
             raise ValueError("embedding_change is of a difference, and minus is left out")
         if self.kinds == shape.weight_kinds:
             raise ValueError("kinds are all there are but directions, and then the field is left out")
+        if twice := [name for name in self.parts if name == "lists" or name in _PARTS_OF_MODEL]:
+            raise ValueError(f"parts holds {twice[0]}, which has a field of its own")
         for layer in (piece.layer for piece in self.entries()):
             if layer is not None and not 0 <= layer < shape.n_layers:
                 raise ValueError(f"it lists a layer {str(layer)[:20]}; there are layers 0 to {shape.n_layers - 1}")

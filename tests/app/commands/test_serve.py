@@ -135,7 +135,9 @@ def test_a_port_in_use(server: str, site_data: Path, capsys: pytest.CaptureFixtu
     assert "--port" in err
 
 
-@pytest.mark.parametrize(("host", "port"), [("256.1.1.1", 0), ("no.such.host.invalid", 0), ("192.0.2.1", 0)])
+@pytest.mark.parametrize(
+    ("host", "port"), [("256.1.1.1", 0), ("no.such.host.invalid", 0), ("192.0.2.1", 0), ("127.0.0.1", 99999)]
+)
 def test_no_such_place_to_listen(host: str, port: int) -> None:
     with pytest.raises(ServeError, match=f"cannot listen at {host} port {port}"):
         listen(host, port)

@@ -154,6 +154,16 @@ def test_nowhere_to_print(words: str, where: str, said: str) -> None:
     assert (done.returncode, line.startswith("lexiscope: "), said in line) == (1, True, True)
 
 
+def test_a_name_or_a_link_is_shown_by_a_process_that_has_read_no_page_yet() -> None:
+    command = [sys.executable, "-m", "lexiscope.app.commands.cli", "show", "tiny"]
+    by_name, by_link, by_numbers = (
+        subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        for words in (["L1N0"], ["/tiny/ff/1/0"], ["ff", "1", "0"])
+    )
+    assert (by_name.returncode, by_name.stderr) == (0, "")
+    assert by_name.stdout == by_link.stdout == by_numbers.stdout != ""
+
+
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
     """All tokens of the vocabulary in one list, and nothing in the output that a terminal would obey."""

@@ -103,6 +103,23 @@ def test_damaged_and_wrong_parts_are_found_and_made_again(source: Path, built: P
     assert contents(index) == contents(built)
 
 
+def test_the_version_changes_with_a_part_that_pages_do_without(built: Path, tmp_path: Path) -> None:
+    """Browsers keep a page by it: once the part is back, as when files arrive after their manifest, pages have its
+    numbers again."""
+    index = copy(built, tmp_path)
+    path = index / STATS[1].file(1)
+    path.rename(index / "away")
+    without = Index.open(index)
+    assert without.moments(1, "w_q", 0, "dot") is None
+    assert without.refreshed() is without
+    (index / "away").rename(path)
+    restored = without.refreshed()
+    assert restored.moments(1, "w_q", 0, "dot")
+    assert restored.version not in ("", without.version)
+    path.unlink()
+    assert restored.refreshed().version != restored.version
+
+
 def test_a_rebuild_of_some_layers_keeps_the_parts_of_others(source: Path, built: Path, tmp_path: Path) -> None:
     index = copy(built, tmp_path)
     quick_build(source, tmp_path, force=True, layers=(1,))

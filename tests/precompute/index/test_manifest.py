@@ -30,6 +30,7 @@ from lexiscope.precompute.shape import Shape
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index
 
 ENTRY = FileEntry(file="vocabulary.safetensors", bytes=100, sha256="a" * 64)
+FILE = json.loads(ENTRY.model_dump_json())
 FULL = (
     make_manifest()
     .with_changes(vocabulary=ENTRY)
@@ -183,9 +184,15 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (put("shards", "3", "file", value="/etc/passwd"), "shards.3.file: "),
     (put("shards", "3", "bytes", value=0), "shards.3.bytes: "),
     (put("shards", "3", "sha256", value="B" * 64), "shards.3.sha256: "),
-    (put("shards", "4", value=json.loads(ENTRY.model_dump_json())), "a layer 4; there are layers 0 to 3"),
-    (put("shards", "02", value=json.loads(ENTRY.model_dump_json())), "fields that a manifest does not have"),
+    (put("shards", "4", value=FILE), "a layer 4; there are layers 0 to 3"),
+    (put("shards", "02", value=FILE), "fields that a manifest does not have"),
     (put("shards", "9" * 5000, value={}), "shards"),
+    *(
+        (put("parts", value={part: {layer: FILE}}), f"parts holds {part}, which has")
+        for part, layer in (("lists", "3"), ("vocabulary", "model"), ("neighbours", "model"), ("classifier", "model"))
+    ),
+    (put("parts", value={"../x": {"model": FILE}}), r"parts\.\.\./x"),
+    (put("parts", value={"stats": {"3": FILE | {"file": "../x"}}}), "parts.stats.3.file: "),
 ])  # fmt: skip
 def test_a_manifest_with_wrong_fields(tmp_path: Path, change: Callable[[Any], Any], said: str) -> None:
     content = change(json.loads(FULL.to_json()))
