@@ -164,8 +164,8 @@ def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
         difference = (plain(f"  {model.difference}"), "dim") if model.difference else ""
         name = Text.assemble(model.name, difference)
         rows.append([name, ready, file_size(model.n_bytes)] if model.n_layers else [name, "unusable", ""])
-    faults = [f"{model.name}: {error}" for model in models for error in model.faults]
-    _print_summary(console, ("model", "layers ready", "size"), "size", rows, faults)
+    errors = [f"{model.name}: {error}" for model in models for error in model.errors]
+    _print_summary(console, ("model", "layers ready", "size"), "size", rows, errors)
 
 
 def print_comparisons(console: Console, cards: Sequence[ComparisonCard]) -> None:
@@ -173,12 +173,12 @@ def print_comparisons(console: Console, cards: Sequence[ComparisonCard]) -> None
         [Text(card.a), Text(card.b), "unusable" if card.fault else f"{card.tokens:,}", ", ".join(card.kinds)]
         for card in cards
     ]
-    faults = [f"{card.a} with {card.b}: {card.fault}" for card in cards if card.fault]
-    _print_summary(console, ("compared", "with", "common tokens", "kinds"), "common tokens", rows, faults)
+    errors = [f"{card.a} with {card.b}: {card.fault}" for card in cards if card.fault]
+    _print_summary(console, ("compared", "with", "common tokens", "kinds"), "common tokens", rows, errors)
 
 
 def _print_summary(
-    console: Console, headings: Sequence[str], number: str, rows: Sequence[Sequence[str | Text]], faults: Sequence[str]
+    console: Console, headings: Sequence[str], number: str, rows: Sequence[Sequence[str | Text]], errors: Sequence[str]
 ) -> None:
     """Print a table in which the column `number` is aligned as numbers, and below it the errors."""
     table = _blank_table()
@@ -187,8 +187,8 @@ def _print_summary(
     for row in rows:
         table.add_row(*row)
     console.print(table)
-    for fault in faults:
-        console.print(Text(plain(fault), style="red"), soft_wrap=True)
+    for error in errors:
+        console.print(Text(plain(error), style="red"), soft_wrap=True)
 
 
 def _print_heading(console: Console, what: str, how: str) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lexiscope.precompute.weights.difference import Difference, Parameters
 
 CACHE = ".cache"  # name of the cache folder in the data folder
-LONGEST_NAME = 96  # most characters in the name of an index
 
 
 def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkpoint | Difference":
@@ -32,12 +31,12 @@ def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkp
     cache = data / CACHE
     try:
         built = _manifest_of(asked, data)
-    except IndexFault as fault:
+    except IndexFault as damage:
         try:
             return _resolve(asked, revision, cache)
         except WeightsError as error:
-            raise type(fault)(
-                f"{fault}, with the folder, file or Hub id it was made from: {asked!r} alone does not lead to the "
+            raise type(damage)(
+                f"{damage}, with the folder, file or Hub id it was made from: {asked!r} alone does not lead to the "
                 f"weights ({error})"
             ) from None
     if built is None:
@@ -127,7 +126,7 @@ def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = Non
 
 
 def _check_name(name: str) -> None:
-    from lexiscope.precompute.index.origin import MODEL_NAME, PUBLISHED
+    from lexiscope.precompute.index.origin import LONGEST_NAME, MODEL_NAME, PUBLISHED
 
     if not MODEL_NAME.fullmatch(name) or len(name) > LONGEST_NAME or is_reserved(name) or name in PUBLISHED:
         raise BuildError(

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from lexiscope.app.lists.direction_coherence import BEST, JUDGED_TOKENS, direction_coherence, subhead_coherence
-from lexiscope.app.lists.readable import SAME, readable
+from lexiscope.app.lists.readable import INDISTINCT, readable
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.project.coherence import DEPTH, Directions, coherence, hubs
 from lexiscope.precompute.project.embedding import Embedding
@@ -55,7 +55,7 @@ class Rotated:
         found, words = np.zeros(ids.shape[:3]), readable(self.index)
         for lens, end in np.ndindex(ids.shape[1:3]):
             numbers = coherence(ids[:, lens, end], hub_mask[lens], self.directions)
-            count = (numbers > 0) & (numbers < SAME) & words.are_lists_of_words(ids[:, lens, end, :JUDGED_TOKENS])
+            count = (numbers > 0) & (numbers < INDISTINCT) & words.are_lists_of_words(ids[:, lens, end, :JUDGED_TOKENS])
             found[:, lens, end] = np.where(count, numbers, 0)
         return found
 

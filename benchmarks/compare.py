@@ -19,7 +19,7 @@ from lexiscope.precompute.build.threads import compute_threads
 from lexiscope.precompute.compare import job
 from lexiscope.precompute.compare.common_tokens import CommonTokens, common_tokens
 from lexiscope.precompute.compare.compared_arrays import Comparer
-from lexiscope.precompute.compare.correlate import BLOCK, Buffers, correlate
+from lexiscope.precompute.compare.correlate import CORRELATED_ROWS, Buffers, correlate
 from lexiscope.precompute.compare.matches import Matches
 from lexiscope.precompute.errors import SourceNotFound
 from lexiscope.precompute.index.comparison_record import MATCHES
@@ -127,8 +127,8 @@ def bare_products(a: Model, b: Model) -> float:
         buffers = Buffers()
         for kind in a.shape.weight_kinds:
             left, rights = a.vectors(0, kind), [b.vectors(layer, kind) for layer in range(b.shape.n_layers)]
-            starts = range(0, len(left), BLOCK)
-            blocks = [(left[start : start + BLOCK], right) for start in starts for right in rights]
+            starts = range(0, len(left), CORRELATED_ROWS)
+            blocks = [(left[start : start + CORRELATED_ROWS], right) for start in starts for right in rights]
             total += seconds(partial(_multiply, blocks, buffers, pool), repeats=2)
     return 2 * a.shape.n_layers * total
 

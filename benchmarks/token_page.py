@@ -12,7 +12,7 @@ from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import D_VOCAB, gpt2_shape, write_random_index
 from lexiscope.app.library.library import Library
 from lexiscope.app.pages.page import ModelSite
-from lexiscope.app.pages.token import FIRST_LISTINGS, FIRST_PAIRS, TOKEN, TokenAt, TokenView
+from lexiscope.app.pages.token import LISTINGS_OF_KIND, PAIRS_OF_MATRIX, TOKEN, TokenAt, TokenView
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, MATRICES
@@ -107,4 +107,4 @@ def on_the_page(view: TokenView) -> Found:
 
 
 def _shown(key: tuple[str, ...]) -> int:
-    return FIRST_PAIRS if key[0] in MATRICES else FIRST_LISTINGS
+    return PAIRS_OF_MATRIX if key[0] in MATRICES else LISTINGS_OF_KIND

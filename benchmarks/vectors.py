@@ -8,7 +8,7 @@ from benchmarks.figures import Figure, seconds
 from benchmarks.models import D_VOCAB
 from lexiscope.precompute.build.threads import compute_threads
 from lexiscope.precompute.project.embedding import Embedding
-from lexiscope.precompute.project.vectors import BLOCK, Projector
+from lexiscope.precompute.project.vectors import MOST_VECTORS, Projector
 
 N, D_MODEL, K = 3072, 768, 100
 
@@ -20,10 +20,10 @@ def figures() -> Iterator[Figure]:
     cpu = torch.device("cpu")
     projector = Projector(Embedding.of(W_E, cpu), K)
     with compute_threads(cpu, 2) as pool:
-        projector.lists(V[:BLOCK], pool)  # compiles
+        projector.lists(V[:MOST_VECTORS], pool)  # compiles
 
         def bare() -> None:
-            for _ in pool.map(lambda start: V[start : start + BLOCK] @ W_E.T, range(0, N, BLOCK)):
+            for _ in pool.map(lambda start: V[start : start + MOST_VECTORS] @ W_E.T, range(0, N, MOST_VECTORS)):
                 pass
 
         rounds = [(seconds(lambda: projector.lists(V, pool)), seconds(bare)) for _ in range(3)]

@@ -43,6 +43,7 @@ SIDES: dict[str, Literal["reads", "writes"]] = {
     "qk_key": "reads",
 }
 
+MOST_LAYERS = 1 << 12  # that a record may name: far above what any model has
 SEED_KIND = "ff_value"  # the vectors that seed words find, unless somebody says otherwise
 # The vectors of a classification head, which read, too; they belong to no layer.
 HEAD_KINDS = ("classifier", "dense")

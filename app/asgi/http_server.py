@@ -19,6 +19,7 @@ BACKLOG = 2048
 LARGEST_PORT = 65535
 HEADER_BYTES = 1 << 15  # largest headers of a request; a request with more is answered 400
 MOST_OPEN_FILES = 65536
+WORKER_KEEP_ALIVE_SECONDS = 120  # of a worker: longer than the server keeps idle connections (live/connections.py)
 
 
 def make_server(

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lexiscope.app.metrics import Metrics
 
 STOPPING_RETRY_SECONDS = 10  # a stopping server tells its visitors to come back after so many seconds
-LAST_ANSWERS_SECONDS = 1
+LAST_ANSWERS_SECONDS = 1  # how long a process that ends stays to send its last answers
 NO_ANSWER = 499  # the status that is counted if the visitor left before anything was sent
 
 logger = logging.getLogger("lexiscope")

@@ -274,3 +274,10 @@ def exit_on_signals(state: str) -> Iterator[None]:
     finally:
         for number, handler in former_handlers.items():
             signal.signal(number, handler)
+
+
+def say_line(line: str) -> None:
+    """Write a line in one piece: `print` writes the line's end separately, and another thread's line may come
+    between."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -34,18 +34,18 @@ def run(args: argparse.Namespace) -> int:
         raise NotFound(f"{folder} cannot be read ({error.strerror}): give files, or another --data") from error
     if not paths:
         raise NotFound(f"there is no file of labels in {folder}: give files, or another --data")
-    faults = 0
+    errors = 0
     for path in paths:
         file = read_label_file(path, plain_path(path), None if args.files else folder)
-        wrong = [*file.faults, *_misplaced(file, args.data)]
-        faults += len(wrong)
+        wrong = [*file.errors, *_misplaced(file, args.data)]
+        errors += len(wrong)
         models = Counter(filed.label.about.model for filed in file.labels)
         there = ", ".join(f"{number} of {model}" for model, number in models.items()) or "none"
         print(plain(f"{plain_path(path)}: {'labels' if wrong else 'ok, labels'}: {there}"))
-        for fault in wrong:
-            print(plain(f"  {fault}"))
-    print(f"{faults} {'fault' if faults == 1 else 'faults'}" if faults else "everything is as it should be")
-    return 1 if faults else 0
+        for each in wrong:
+            print(plain(f"  {each}"))
+    print(f"{errors} {'error' if errors == 1 else 'errors'}" if errors else "everything is as it should be")
+    return 1 if errors else 0
 
 
 def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
@@ -53,14 +53,14 @@ def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
     from lexiscope.app.library.labels import ModelLabels
     from lexiscope.precompute.index.data_folder import open_model
 
-    faults: list[str] = []
+    errors: list[str] = []
     for model in dict.fromkeys(filed.label.about.model for filed in file.labels):
         try:
             shape = open_model(data, model).shape
         except NotFound:
             continue  # without an index of the model nothing is known of its parameters
         except LexiscopeError as error:
-            faults.append(f"addresses of {model} were not checked: {error}")
+            errors.append(f"addresses of {model} were not checked: {error}")
             continue
-        faults += ModelLabels((filed for filed in file.labels if filed.label.about.model == model), shape).faults
-    return tuple(faults)
+        errors += ModelLabels((filed for filed in file.labels if filed.label.about.model == model), shape).errors
+    return tuple(errors)

@@ -35,8 +35,7 @@ def run(args: argparse.Namespace) -> None:
     check_folder(args.data)
     with exit_on_signals(GOES_ON.format("layers")):
         from lexiscope.app.urls import is_reserved
-        from lexiscope.precompute.travel.published import open_published
-        from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull, unfinished_commit
+        from lexiscope.precompute.travel.pull import PullOptions, PullProgress, open_published, pull, unfinished_commit
 
         revision = args.revision or ""
         begun_at = unfinished_commit(args.data, args.index, revision)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from lexiscope.app.asgi.http_server import browser_address, listen, url_of
-from lexiscope.app.commands.worker import KEEP_ALIVE_SECONDS, say_line
+from lexiscope.app.asgi.http_server import WORKER_KEEP_ALIVE_SECONDS, browser_address, listen, url_of
+from lexiscope.app.commands.command import say_line
 from lexiscope.app.live.connections import WorkerAddress, plain_client
 from lexiscope.app.settings import Settings, load
 from lexiscope.app.weights import find_weights
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 OBJECT_STORE_BYTES = 200 << 20  # memory for objects in a cluster that this command starts; answers are far smaller
 # how much longer the server waits, so that a replica can itself report that it took too long
 REPLICA_MARGIN_SECONDS = 1
-ANSWER_SECONDS = 60  # longest time until an application that has started answers at its address
-PASSED_ON = (
+START_SECONDS = 60  # longest time until an application that has started answers at its address
+APPLICATION_OPTIONS = (
     "threads", "min_replicas", "target_requests", "cpus_per_replica", "gpus_per_replica", "scale_up_seconds",
     "scale_down_seconds",
 )  # fmt: skip
@@ -72,7 +72,7 @@ def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -
             "host": host,
             "port": port,
             "request_timeout_s": settings.request_seconds + REPLICA_MARGIN_SECONDS,
-            "keep_alive_timeout_s": KEEP_ALIVE_SECONDS,
+            "keep_alive_timeout_s": WORKER_KEEP_ALIVE_SECONDS,
         },
         logging_config={"log_level": "WARNING", "enable_access_log": False},
     )
@@ -119,7 +119,7 @@ def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
                 model=str(Path(model).absolute()) if Path(model).exists() else model,
                 data=args.data.absolute(),
                 max_replicas=args.max_replicas or args.min_replicas,
-                **{name: getattr(args, name) for name in PASSED_ON},
+                **{name: getattr(args, name) for name in APPLICATION_OPTIONS},
             )
         except ValidationError as error:
             raise ServeError("; ".join(reason["msg"] for reason in error.errors())) from None
@@ -156,7 +156,7 @@ def _wait_for_answer(name: str, url: str) -> None:
     one."""
     import httpx2
 
-    deadline = time.monotonic() + ANSWER_SECONDS
+    deadline = time.monotonic() + START_SECONDS
     with plain_client(WorkerAddress(url), 5) as client:
         while time.monotonic() < deadline:
             with suppress(httpx2.HTTPError):

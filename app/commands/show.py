@@ -22,13 +22,13 @@ ADDRESSES = {
     "layer": ("LAYER",),
     "token": ("WORD",),
 }
-PAGES = {
+PAGE_OF_KIND = {
     "ff": "neuron", "head": "head", "vo": "pairs", "qk": "pairs", "sub": "subhead", "svd": "direction",
     "layer": "layer", "token": "token",
 }  # fmt: skip
-KINDS = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
+KINDS_TEXT = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
 WITH_PRESET = (*MATRICES, "head", "token")
-ROWS = 20  # how many rows of a table the terminal shows, unless --k is given
+ROWS_SHOWN = 20  # how many rows of a table the terminal shows, unless --k is given
 
 EXAMPLES = """\
 examples:
@@ -51,13 +51,13 @@ examples:
     option("model", "a model that is built (`lexiscope models` lists them), or demo", metavar="MODEL"),
     option(
         "what",
-        f"{KINDS}; or an address as in a search: L10N2361, 8.11, L8H11.5, L8H11.svd0, the link of a page",
+        f"{KINDS_TEXT}; or an address as in a search: L10N2361, 8.11, L8H11.5, L8H11.svd0, the link of a page",
         metavar="WHAT",
         nargs="+",
     ),
     option("--lens", "how a score is read (default: as the link says, else dot)", choices=LENSES),
     option("--preset", "which pairs (default: as the link says, else all)", choices=PRESETS),
-    option("--k", f"entries per list, rows per table (default: {ROWS}, with --json all)", positive),
+    option("--k", f"entries per list, rows per table (default: {ROWS_SHOWN}, with --json all)", positive),
     JSON,
     examples=EXAMPLES,
 )
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     kind, path, query = _named(args, index)
     if args.preset and kind not in WITH_PRESET:
         args.usage_error(f"--preset is for {', '.join(WITH_PRESET)}, not for {kind}")
-    k = args.k or (int(query["k"]) if "k" in query else None if args.json else ROWS)
+    k = args.k or (int(query["k"]) if "k" in query else None if args.json else ROWS_SHOWN)
     query |= {"lens": args.lens or query.get("lens", "dot"), "preset": args.preset or query.get("preset")}
     view = _view(index, kind, path, query, k)
     print_answer(view, args.json, rows=k if kind == "head" else None)
@@ -109,12 +109,12 @@ def _named(args: argparse.Namespace, index: "Index") -> tuple[str, dict[str, Any
     first, *words = args.what
     if first in ADDRESSES:
         numbers = [token_named(index, " ".join(words))] if first == "token" else [int(word) for word in words]
-        return first, dict(zip(find_pages()[PAGES[first]].at.model_fields, [*numbers, first], strict=False)), {}
+        return first, dict(zip(find_pages()[PAGE_OF_KIND[first]].at.model_fields, [*numbers, first], strict=False)), {}
     model, text = index.manifest.model, " ".join(args.what)
     address = page_of_text(model, index.shape, text) or ""
     page, path = page_at(address)
-    if page in PAGES.values():
-        kind = path.get("matrix") or next(kind for kind, of_kind in PAGES.items() if of_kind == page)
+    if page in PAGE_OF_KIND.values():
+        kind = path.get("matrix") or next(kind for kind, of_kind in PAGE_OF_KIND.items() if of_kind == page)
         return kind, path, dict(parse_qsl(address.partition("?")[2]))
     linked = pasted_model(text)
     if linked and linked != model:
@@ -129,7 +129,7 @@ def _view(index: "Index", kind: str, path: dict[str, Any], query: dict[str, Any]
     from lexiscope.app.library.library import Library
     from lexiscope.app.pages.page import ModelSite, find_pages
 
-    page = find_pages()[PAGES[kind]]
+    page = find_pages()[PAGE_OF_KIND[kind]]
     asked = {name: value for name, value in query.items() if name not in ("k", "page")}
     if "k" in page.arguments.left_out():  # here `k` is the length of a list, on other pages the rows of a table
         stored = index.manifest.pairs if kind in MATRICES else index.manifest.k

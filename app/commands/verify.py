@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         seed = new_seed() if args.seed is None else args.seed
         print(f"re-deriving a sample from the weights (--seed {seed})", flush=True)
         errors += _report(check_sample(index, weights_of_index(index), args.sample, seed), "equals brute force")
-    print(f"{errors} problem{'s' if errors > 1 else ''}" if errors else "everything is as it should be", flush=True)
+    print(f"{errors} error{'s' if errors > 1 else ''}" if errors else "everything is as it should be", flush=True)
     return 1 if errors else 0
 
 

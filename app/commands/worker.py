@@ -7,14 +7,12 @@ import contextlib
 import logging
 import os
 import socket
-import sys
 import threading
 from pathlib import Path
 
-from lexiscope.app.commands.command import CHILD, amount, command, flag, group, option, positive
+from lexiscope.app.commands.command import CHILD, amount, command, flag, group, option, positive, say_line
 from lexiscope.precompute.errors import ServeError
 
-KEEP_ALIVE_SECONDS = 120  # the server keeps idle connections for a shorter time (live/connections.py)
 WORKER_GRACE_SECONDS = 1
 
 
@@ -88,7 +86,7 @@ def _run_one(args: argparse.Namespace) -> int:
         when_parent_ends(lambda: _exit(args.socket))
         threading.Thread(target=_say_loading, args=(loaded,), daemon=True).start()
 
-    from lexiscope.app.asgi.http_server import make_server
+    from lexiscope.app.asgi.http_server import WORKER_KEEP_ALIVE_SECONDS, make_server
     from lexiscope.app.worker.loading import load_model
     from lexiscope.app.worker.service import create_worker
 
@@ -103,7 +101,8 @@ def _run_one(args: argparse.Namespace) -> int:
         server.should_exit = True
 
     app = create_worker(loaded_model.engine, name, loaded_model.weights, settings, stop)
-    server = make_server(app, settings, grace_seconds=WORKER_GRACE_SECONDS, keep_alive_seconds=KEEP_ALIVE_SECONDS)
+    keep_alive = WORKER_KEEP_ALIVE_SECONDS
+    server = make_server(app, settings, grace_seconds=WORKER_GRACE_SECONDS, keep_alive_seconds=keep_alive)
     loaded.set()
     say_line(READY if args.child else f"The worker of {name} is at {address} (Ctrl-C ends it)")
     try:
@@ -140,10 +139,3 @@ def _say_loading(loaded: threading.Event) -> None:
 
     while not loaded.wait(1):
         say_line(LOADING)
-
-
-def say_line(line: str) -> None:
-    """Write a line in one piece: `print` writes the line's end separately, and another thread's line may come
-    between."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

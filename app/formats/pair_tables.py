@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from lexiscope.app.formats.table import RANK, SCORE, Column, Table, constant, ranked
-from lexiscope.app.lists.pair_lists import COLUMNS
+from lexiscope.app.lists.pair_lists import PAIR_NAMES
 from lexiscope.app.lists.view import TokenPair
 
 
 def pair_columns(matrix: str) -> tuple[Column, ...]:
-    first, second = COLUMNS[matrix]
+    first, second = PAIR_NAMES[matrix]
     from_token = Column("from", "token", heading=first, page_heading=f"{first} →")
     return RANK, from_token, Column("to", "token", heading=second), SCORE
 
@@ -24,7 +24,7 @@ def pair_groups(pairs: Iterable[TokenPair], matrix: str) -> Table:
     groups: dict[int, list[TokenPair]] = {}
     for pair in pairs:
         groups.setdefault(pair["from"]["id"], []).append(pair)
-    first, second = COLUMNS[matrix]
+    first, second = PAIR_NAMES[matrix]
     columns = (
         Column("from", "token", get=lambda group: group[0]["from"], page_heading=f"{first} →"),
         Column("to", "tokens", get=lambda group: [pair["to"] for pair in group], heading=second, css="many"),

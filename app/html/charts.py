@@ -11,7 +11,7 @@ from lexiscope.app.lists.view import Token, visible
 from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
 
 WINDOW = 24  # how many positions of a text are shown beside each other
-LABEL = 11  # most characters of a label
+LABEL_CHARACTERS = 11  # most characters of a label
 LONGEST_AXIS_NAME = 24  # most characters of a model's name on an axis
 
 
@@ -42,7 +42,7 @@ def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
     few positions with their numbers."""
     step = -(-len(tokens) // WINDOW)
     texts = [(at, visible(tokens[at]["token"]) if step == 1 else str(at)) for at in range(0, len(tokens), step)]
-    return [(at, text if len(text) <= LABEL else text[: LABEL - 1] + "…") for at, text in texts]
+    return [(at, text if len(text) <= LABEL_CHARACTERS else text[: LABEL_CHARACTERS - 1] + "…") for at, text in texts]
 
 
 def coverage_charts(by_kind: Iterable[tuple[str, Sequence[CoverageRow]]]) -> list[LineChart]:

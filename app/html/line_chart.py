@@ -20,7 +20,7 @@ NAME_ROOM = 22  # pixels that a name takes on the horizontal axis
 MARK = 2.6  # half the size of a mark
 # Pixels of a figure: above its charts, below them, between them, and for each line of a legend.
 TITLE_ROOM, FOOT_ROOM, GAP, LEGEND_LINE = 36, 24, 14, 16
-SMALLEST = 1e-9  # a number nearer to 0 is drawn as 0
+DRAWN_AS_ZERO = 1e-9  # a number nearer to 0 is drawn as 0
 ROUND_STEPS = (1, 2, 2.5, 5, 10)  # possible steps between ticks, times a power of ten
 
 # Colours of a figure on white paper.
@@ -182,7 +182,7 @@ class LineChart:
         if self.top is not None:
             shown.append(self.top)
         low, high = min([0.0, *shown]), max([0.0, *shown])
-        step = round_step((high - low) / 4) if high - low > SMALLEST else 0.25
+        step = round_step((high - low) / 4) if high - low > DRAWN_AS_ZERO else 0.25
         return math.floor(low / step + 1e-9) * step, max(math.ceil(high / step - 1e-9), 1) * step, step
 
     def _tick(self, value: float, step: float) -> str:

@@ -16,12 +16,12 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.label_address import DIRECTIONS, NEURONS, SUBHEADS, LabelAddress
 from lexiscope.precompute.index.label_files import (
     LABELS,
-    MOST_BYTES,
-    MOST_BYTES_OF_ALL,
+    MOST_FILE_BYTES,
     MOST_FILES,
+    MOST_FOLDER_BYTES,
     FiledLabel,
     LabelFile,
-    first_faults,
+    first_errors,
     label_paths,
     plain_path,
     read_label_file,
@@ -31,7 +31,7 @@ from lexiscope.precompute.paper.labels import paper_labels
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.shape import Shape
 
-WAIT_SECONDS = 0.5  # how long a request waits for files to be read; what takes longer is shown at a later request
+READ_SECONDS = 0.5  # how long a request waits for files to be read; what takes longer is shown at a later request
 
 # kind, layer, head or neuron, subhead or direction: the parameter that a label is about
 _Key: TypeAlias = tuple[str, int | None, int | None, int | None]
@@ -43,7 +43,7 @@ class _Folder:
     """The files in the folder of labels, and errors of the folder itself."""
 
     stamps: dict[Path, Stamp | None] = field(default_factory=dict)
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Read:
     by_model: dict[str, list[FiledLabel]]
     folder: _Folder | None = None
     files: dict[Path, LabelFile] = field(default_factory=dict)
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     version: str = ""
 
 
@@ -80,9 +80,9 @@ class Labels:
             self._models[name] = read.version, build, labels
         return labels
 
-    def faults(self) -> tuple[str, ...]:
+    def errors(self) -> tuple[str, ...]:
         """Return the errors in files of labels; each text begins with the name of the file."""
-        return self._read.value().faults
+        return self._read.value().errors
 
     def version(self) -> str:
         """Return a text that changes whenever the labels may have changed."""
@@ -97,7 +97,7 @@ class Labels:
             if folder == before.folder:
                 return before
             self._reading = self._thread.submit(self._read_files, folder, before)
-            wait([self._reading], WAIT_SECONDS)
+            wait([self._reading], READ_SECONDS)
         if not self._reading.done():
             return before
         finished, self._reading = self._reading, None
@@ -107,32 +107,32 @@ class Labels:
         try:
             paths = label_paths(self.folder)
         except OSError as error:
-            fault = f"{LABELS}: it cannot be read ({error.strerror}): make it a folder that the server may read"
-            return _Folder(faults=(fault,))
-        fault = f"{LABELS}: it holds {len(paths)} files, and the first {MOST_FILES} are read: put labels together"
+            wrong = f"{LABELS}: it cannot be read ({error.strerror}): make it a folder that the server may read"
+            return _Folder(errors=(wrong,))
+        wrong = f"{LABELS}: it holds {len(paths)} files, and the first {MOST_FILES} are read: put labels together"
         stamps = {path: stamp_of(path) for path in paths[:MOST_FILES]}
-        return _Folder(stamps, (fault,) if len(paths) > MOST_FILES else ())
+        return _Folder(stamps, (wrong,) if len(paths) > MOST_FILES else ())
 
     def _read_files(self, folder: _Folder, before: _Read) -> _Read:
         """Read the files of labels again, except those that have not changed since the last time."""
         files: dict[Path, LabelFile] = {}
-        faults = list(folder.faults)
-        left = MOST_BYTES_OF_ALL
+        errors = list(folder.errors)
+        left = MOST_FOLDER_BYTES
         for path, stamp in folder.stamps.items():
             name = f"{LABELS}/{plain_path(path.name)}"
-            size = stamp[1] if stamp and stamp[1] <= MOST_BYTES else 0  # a longer file is not read
+            size = stamp[1] if stamp and stamp[1] <= MOST_FILE_BYTES else 0  # a longer file is not read
             if size > left:
-                most = file_size(MOST_BYTES_OF_ALL)
-                faults.append(f"{name}: it is left out, for all files together are over {most}: put fewer here")
+                most = file_size(MOST_FOLDER_BYTES)
+                errors.append(f"{name}: it is left out, for all files together are over {most}: put fewer here")
                 continue
             left -= size
             is_known = stamp and before.folder and before.folder.stamps.get(path) == stamp and path in before.files
             files[path] = before.files[path] if is_known else read_label_file(path, name, self.folder)
-            faults += files[path].faults
+            errors += files[path].errors
         labels = [*self._built_in, *(label for file in files.values() for label in file.labels)]
-        facts = repr((faults, labels)).encode("utf-8", "backslashreplace")
+        facts = repr((errors, labels)).encode("utf-8", "backslashreplace")
         version = hashlib.blake2b(facts, digest_size=12).hexdigest()
-        return _Read(_by_model(labels), folder, files, tuple(faults), version)
+        return _Read(_by_model(labels), folder, files, tuple(errors), version)
 
 
 def _by_model(labels: Iterable[FiledLabel]) -> dict[str, list[FiledLabel]]:
@@ -150,16 +150,16 @@ class ModelLabels:
         self._shape = shape
         self._at: dict[_Key, list[FiledLabel]] = {}
         fitting: list[FiledLabel] = []
-        faults: dict[str, list[str]] = {}  # the errors of each file
+        errors: dict[str, list[str]] = {}  # the errors of each file
         for filed in labels:
-            if shape and (fault := filed.label.about.what_is_wrong(shape)):
-                faults.setdefault(filed.file, []).append(f"{filed.file}, entry {filed.entry}, address: {fault}")
+            if shape and (error := filed.label.about.what_is_wrong(shape)):
+                errors.setdefault(filed.file, []).append(f"{filed.file}, entry {filed.entry}, address: {error}")
                 continue
             fitting.append(filed)
             self._at.setdefault(self._key(filed.label.about), []).append(filed)
         self.labels = tuple(sorted(fitting, key=_order))
         # The error for labels of a parameter that the model does not have.
-        self.faults = tuple(fault for file, of_file in faults.items() for fault in _misplaced(file, of_file))
+        self.errors = tuple(error for file, of_file in errors.items() for error in _misplaced(file, of_file))
 
     def __bool__(self) -> bool:
         return bool(self.labels)
@@ -218,12 +218,12 @@ class ModelLabels:
         return shared.kind, shared.layer, shared.index, shared.sub
 
 
-def _misplaced(file: str, faults: list[str]) -> list[str]:
+def _misplaced(file: str, errors: list[str]) -> list[str]:
     """Return the messages about a file's labels of parameters that the model does not have. For labels of the paper,
     which come with Lexiscope, the message says that this is no mistake."""
     if file != PAPER:
-        return first_faults(file, faults)
-    lists = "1 list of the paper is" if len(faults) == 1 else f"{len(faults)} lists of the paper are"
+        return first_errors(file, errors)
+    lists = "1 list of the paper is" if len(errors) == 1 else f"{len(errors)} lists of the paper are"
     return [f"{lists} of parameters that this index does not have: it is smaller than the model they were printed of"]
 
 

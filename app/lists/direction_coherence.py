@@ -5,7 +5,7 @@ A direction and a subhead have two sides, one that reads and one that writes (VO
 both sides may be flipped together, so a list's top belongs with the other's top, and bottom with bottom: the coherence
 of a direction, or of a subhead, is the mean over its two sides at one end, the better one. Lists of tokens that the
 model has hardly learned and cannot tell apart are not readable, but very coherent: a side counts as 0 unless its first
-tokens are words and its coherence is below SAME.
+tokens are words and its coherence is below INDISTINCT.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.app.lists.readable import SAME, Readable, readable
+from lexiscope.app.lists.readable import INDISTINCT, Readable, readable
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Floats
@@ -71,7 +71,7 @@ def _coherences(shard: Shard, words: Readable, kind: str, numbers: NDArray[np.in
     """Return the coherence (similarity of a list's tokens) of these vectors' top or bottom lists, (n,); 0 where there
     is no list, or its tokens are no words."""
     coherences = shard.all_coherences(kind, lens, end)[numbers]
-    counts = np.flatnonzero((coherences > 0) & (coherences < SAME))
+    counts = np.flatnonzero((coherences > 0) & (coherences < INDISTINCT))
     counts = counts[words.are_lists_of_words(shard.first_ids(kind, numbers[counts], lens, JUDGED_TOKENS, end))]
     found = np.zeros_like(coherences)
     found[counts] = coherences[counts]

@@ -19,9 +19,9 @@ from lexiscope.precompute.index.label_files import FiledLabel, Label
 from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
 from lexiscope.precompute.shape import ENDS, MATRICES
 
-COLUMNS = ("from", "to")
+PAIR_SIDES = ("from", "to")
 # How many entries of a stored list a label is compared with, even if more are stored: as on the page of the paper.
-FIRST_PAIRS, FIRST_TOKENS = 500, 100
+PAIRS_COMPARED, TOKENS_COMPARED = 500, 100
 HEADLINE = 50  # `in_first_50` counts entries among so many first pairs of a list
 
 
@@ -67,7 +67,7 @@ def _lists(index: Index, label: Label) -> Iterator[InOurs]:
         if label.about.parameter == "head":
             for matrix in MATRICES if label.about.kind == "head" else (label.about.kind,):
                 pairs = _pairs(index, label, matrix)
-                for at, side in enumerate(COLUMNS):
+                for at, side in enumerate(PAIR_SIDES):
                     yield _compared(matrix, tokens, [*dict.fromkeys((pair[at],) for pair in pairs)], side)
         else:
             for kind in _kinds(index, label.about):
@@ -95,7 +95,7 @@ def _pairs(index: Index, label: Label, matrix: str) -> list[tuple[str, str]]:
     if matrix not in index.stored.matrices:
         return []
     texts, shard = index.tokens.texts, index.shard(label.about.layer or 0)
-    pairs = shard.heads.pairs(matrix, label.about.index or 0, label.lens, label.preset, label.end).ids[:FIRST_PAIRS]
+    pairs = shard.heads.pairs(matrix, label.about.index or 0, label.lens, label.preset, label.end).ids[:PAIRS_COMPARED]
     return [(texts[first], texts[second]) for first, second in pairs.tolist()]
 
 
@@ -107,7 +107,7 @@ def _tokens(index: Index, label: Label, kind: str) -> list[Entry] | None:
     if shard.norm(kind, row) == 0:
         return None
     ids, _ = shard.vectors([(kind, row)], label.lens)  # (1, E, K)
-    return [(texts[token],) for token in ids[0, ENDS.index(label.end), :FIRST_TOKENS].tolist()]
+    return [(texts[token],) for token in ids[0, ENDS.index(label.end), :TOKENS_COMPARED].tolist()]
 
 
 def _kinds(index: Index, about: LabelAddress) -> list[str]:
@@ -216,7 +216,7 @@ def page_of(about: LabelAddress, lens: str | None = None) -> str:
     return urls.link(about.parameter, about.model, *numbers, lens=lens)
 
 
-ENTRIES = 10  # how many entries of a list a new label starts with
+LABEL_ENTRIES = 10  # how many entries of a list a new label starts with
 TITLE_WORDS = 3
 LONGEST_LABEL_TEXT = 200  # most characters of a token in a new label: few tokens are so long
 
@@ -245,7 +245,7 @@ class Labelled(Protocol):
 
 def vector_entry(path: str, lens: str, vector: Vector | None) -> LabelEntry:
     tokens = (
-        [entry["token"] for entry in vector.top if len(entry["token"]) <= LONGEST_LABEL_TEXT][:ENTRIES]
+        [entry["token"] for entry in vector.top if len(entry["token"]) <= LONGEST_LABEL_TEXT][:LABEL_ENTRIES]
         if vector
         else []
     )
@@ -254,7 +254,7 @@ def vector_entry(path: str, lens: str, vector: Vector | None) -> LabelEntry:
 
 def pairs_entry(path: str, lens: str, preset: str, top: Sequence[TokenPair]) -> LabelEntry:
     texts = [[pair["from"]["token"], pair["to"]["token"]] for pair in top]
-    pairs = [pair for pair in texts if max(map(len, pair)) <= LONGEST_LABEL_TEXT][:ENTRIES]
+    pairs = [pair for pair in texts if max(map(len, pair)) <= LONGEST_LABEL_TEXT][:LABEL_ENTRIES]
     return LabelEntry(path, lens, pairs=pairs, preset=preset)
 
 

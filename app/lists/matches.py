@@ -43,7 +43,7 @@ class WordsOf:
     index: Index | None = None  # None if the data folder has no index of the model, or one of other weights
     lens: str = ""
     hubs: frozenset[int] = frozenset()  # hubs to skip
-    fault: str = ""  # why there is no index
+    error: str = ""  # why there is no index
     # the hash of the weights of the index in the data folder, if those are not the compared ones
     other_weights: str = ""
 
@@ -56,12 +56,12 @@ class WordsOf:
         try:
             index = library.index(model.model)
         except NotFound:
-            return cls(model, fault="there is no index of it")
+            return cls(model, error="there is no index of it")
         except LexiscopeError:
-            return cls(model, fault="its index cannot be read")
+            return cls(model, error="its index cannot be read")
         if weights_of(index.manifest) != weights_of(model):
-            fault = "its index is of other weights"
-            return cls(model, fault=fault, other_weights=index.manifest.weights_sha256)
+            error = "its index is of other weights"
+            return cls(model, error=error, other_weights=index.manifest.weights_sha256)
         lens = stored_lens(index, lens) if lens else library.best_lens(index)
         return cls(model, index, lens, hubs_of(index, lens) if hide_hubs else frozenset())
 

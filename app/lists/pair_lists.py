@@ -16,7 +16,7 @@ from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import MATRICES
 
 Hidden: TypeAlias = Annotated[int, Field(description="Of as many of the best pairs: how many the preset leaves out")]
-COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}  # names of the two tokens of a pair
+PAIR_NAMES = {"vo": ("reads", "writes"), "qk": ("query", "key")}  # names of the two tokens of a pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,8 @@ UNLEARNED = 0.5  # A token counts as learned if its centred embedding has at lea
 # A token in fewer lists than this many times the median was not learned; one in more lists says little.
 RARE, EVERYWHERE = 0.1, 20
 STEM = 5  # words with the same first letters, so many, count as one, as forms of one word do
-SAME = 0.75  # tokens of a list with at least this coherence were not learned, so that the model cannot tell them apart
+# Tokens of a list with at least this coherence were not learned, so that the model cannot tell them apart.
+INDISTINCT = 0.75
 DIFFERENT = 3  # how many different words the first tokens of a list must have: fewer are forms of one word
 SHORTEST = 3  # fewest letters of a word, in scripts that need as many
 

@@ -45,6 +45,11 @@ class View:
         """Return the lists of the page as tables, from which CSV, Markdown, LaTeX and the terminal are made."""
         raise NotImplementedError
 
+    @property
+    def chosen_model(self) -> str | None:
+        """Return the model that the page is mostly about, if its address does not name one."""
+        return None
+
     def sources(self) -> str:
         """Return which weights and which build the page's data comes from, if that is not the index of its model."""
         return ""

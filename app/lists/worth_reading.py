@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.lists.hubs import first_tokens
 from lexiscope.app.lists.pair_lists import stored_pairs
-from lexiscope.app.lists.readable import SAME, FreshWords, Readable, readable
+from lexiscope.app.lists.readable import INDISTINCT, FreshWords, Readable, readable
 from lexiscope.app.lists.view import Token, TokenPair, tokens_of
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
@@ -20,7 +20,7 @@ from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import MATRICES
 
-CARDS, TOKENS, PAIRS = 8, 6, 3
+CARDS, CARD_TOKENS, CARD_PAIRS = 8, 6, 3  # how many cards of the clearest lists are shown; tokens, or pairs, of each
 CARD_CANDIDATES = 400  # the cards are chosen from so many largest numbers
 # Under another lens or preset, pairs of a word with itself and of rare pieces of words come first.
 HEAD_LENS, HEAD_PRESET = "cosine", "words"
@@ -73,7 +73,7 @@ def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, hubs: fr
         """Make cards (entries of the model's page) of the neurons with the largest numbers, which are given by layer
         and by the end of the value's list that is shown."""
         words = FreshWords(readable(index))
-        wanted = {at: np.where(coherence(*at) < SAME, column, np.nan) for at, column in numbers.items()}
+        wanted = {at: np.where(coherence(*at) < INDISTINCT, column, np.nan) for at, column in numbers.items()}
         return largest_cards(
             lambda at, n, number: _neuron(index, words, shards[at[0]], n, number, lens, at[1], hubs), wanted
         )
@@ -150,7 +150,7 @@ def _neuron(
 ) -> NeuronCard | None:
     """Make the card of a neuron if people can read the first tokens at this end of its value's list, and they are not
     mostly words of earlier cards; otherwise return None."""
-    (ids,) = first_tokens(shard, "ff_value", np.array([neuron]), lens, TOKENS, hubs, end)
+    (ids,) = first_tokens(shard, "ff_value", np.array([neuron]), lens, CARD_TOKENS, hubs, end)
     if not fresh.take_if_readable(ids):
         return None
     tokens = tokens_of(index.tokens, ids)
@@ -169,7 +169,7 @@ def head_card(
     if 2 * len(pairs) < len(listed) or min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
         return None  # a head that links forms of words has few other pairs, and these are not telling
     card["pairs"], stems = without_repetition(fresh.words, pairs)
-    return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
+    return card if len(card["pairs"]) == CARD_PAIRS and fresh.take(stems) else None
 
 
 def _are_different(words: Readable, pair: TokenPair) -> bool:
@@ -194,7 +194,7 @@ def without_repetition(words: Readable, pairs: Sequence[TokenPair]) -> tuple[lis
     stems: list[str] = []
     for pair in pairs:
         ends = words.stems((pair["from"]["id"], pair["to"]["id"]))
-        if len(ends) == 2 and not {*ends} & {*stems} and len(chosen) < PAIRS:
+        if len(ends) == 2 and not {*ends} & {*stems} and len(chosen) < CARD_PAIRS:
             chosen.append(pair)
             stems += ends
     return chosen, stems

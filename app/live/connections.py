@@ -16,11 +16,10 @@ UNIX = "unix:"
 UNCOMPRESSED = {"accept-encoding": "identity"}  # a compressed answer could be a thousand times longer than its bytes
 MOST_CONNECTIONS = 1000  # most open connections; a worker refuses requests beyond its queue much earlier
 CONNECT_SECONDS = 5
-ENTRIES = re.compile(
-    r"\s*,\s*|(?<![=\s])\s+(?=(?:[^\s,=]+=)?(?:https?://|unix:/))"
-)  # these characters separate two entries of the setting
+# These characters separate two entries of the setting.
+BETWEEN_ENTRIES = re.compile(r"\s*,\s*|(?<![=\s])\s+(?=(?:[^\s,=]+=)?(?:https?://|unix:/))")
 PATH = re.compile(r"(?:/[\w.~-]+)*/?", re.ASCII)  # the path of a worker behind a proxy such as Ray Serve
-KEEP_SECONDS = 30  # shorter than a worker keeps connections (commands/worker.py), so that the worker closes none in use
+KEEP_SECONDS = 30  # shorter than a worker keeps connections (asgi/http_server.py), so that it closes none in use
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Connections:
 def parse_worker_urls(setting: str) -> dict[str, WorkerAddress]:
     """Return the address of each model in the setting worker_url; "" stands for every model."""
     addresses: dict[str, WorkerAddress] = {}
-    for entry in filter(None, ENTRIES.split(setting.strip())):
+    for entry in filter(None, BETWEEN_ENTRIES.split(setting.strip())):
         model, equals, url = (part.strip() for part in entry.rpartition("="))
         address = WorkerAddress(_checked_url(url, setting))
         if equals and not model:

@@ -13,7 +13,7 @@ from lexiscope.app.live.connections import Connections, WorkerAddress
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.live.wire.errors import LiveFull, NotAWorker, TimedOut, TokenRefused, WorkerGone, error_of
 from lexiscope.precompute.live.wire.fields import Ask, adapter
-from lexiscope.precompute.live.wire.protocol import EVENTS, ErrorAnswer, Progress
+from lexiscope.precompute.live.wire.protocol import EVENTS, MOST_ANSWER_BYTES, MOST_RETRY_SECONDS, ErrorAnswer, Progress
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,9 +23,7 @@ GONE_RETRY_SECONDS = 10  # a worker that is gone may be back after so many secon
 GONE = "cannot be reached, or stopped before it had an answer. Stored pages work; this one will when the worker is back"
 REFUSED = "does not know this server: LEXISCOPE_WORKER_TOKEN must be the same for the server and for its workers"
 PROXY_TIMED_OUT = (408, 504)  # a proxy before a worker may answer with these statuses in the worker's place
-MOST_ANSWER_BYTES = 1 << 28  # the longest answer is a prompt's attention: 2,000,000 weights of some 20 digits each
 MOST_ERROR_BYTES = 1 << 20
-MOST_RETRY_SECONDS = 3600
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 # None stands for the first lens that is stored: `dot`, unless the index was built without it
 AskedLens: TypeAlias = Lens | None
 
-LARGEST = 10**9 - 1  # larger than any number of a model, and the largest that an address of the site can hold
+LARGEST_NUMBER = 10**9 - 1  # larger than any number of a model, and the largest that an address of the site can hold
 _ADDED_UP = re.compile(r'(?:^|\s)[+\-−]|[*×·,"]')  # signs of a sum, of weights, or of quotes
 
 
@@ -136,7 +136,7 @@ def _whole(name: str, value: Any, first: int) -> int:
     except TypeError:
         raise BadRequest(f"{name} = {value!r:.100}: {wanted}") from None
     if isinstance(value, bool) or number < first:
-        raise BadRequest(f"{name} = {value if number > -LARGEST else 'a large negative number'}: {wanted}")
-    if number > LARGEST:
-        raise BadRequest(f"{name} is too large: {wanted}, up to {LARGEST}")
+        raise BadRequest(f"{name} = {value if number > -LARGEST_NUMBER else 'a large negative number'}: {wanted}")
+    if number > LARGEST_NUMBER:
+        raise BadRequest(f"{name} is too large: {wanted}, up to {LARGEST_NUMBER}")
     return number

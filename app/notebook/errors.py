@@ -39,5 +39,5 @@ def needed_for(what: str, install: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "lexiscope":
-            raise  # the missing module is no package of a user, but a fault of the program
+            raise  # the missing module is no package of a user, but an error of the program
         raise NeedsPackage(f"{what} needs {error.name}, which is not installed: pip install {install}") from None

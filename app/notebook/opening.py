@@ -39,7 +39,7 @@ class Models(Shown, tuple[ModelCard, ...]):
         return (models_table(self),)
 
     def _notes(self) -> Sequence[str]:
-        return [f"{card.model}: {fault}" for card in self for fault in card.faults]
+        return [f"{card.model}: {error}" for card in self for error in card.faults]
 
 
 def open(  # noqa: A001 (lexiscope.open is how people say it)

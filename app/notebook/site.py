@@ -16,6 +16,7 @@ from lexiscope.app.notebook.errors import Unreachable
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, TooLarge
 from lexiscope.precompute.live.wire.fields import adapter
+from lexiscope.precompute.live.wire.protocol import MOST_ANSWER_BYTES, MOST_RETRY_SECONDS
 from lexiscope.precompute.plain_text import file_size, plain
 
 if TYPE_CHECKING:
@@ -25,10 +26,8 @@ V = TypeVar("V")
 
 SECONDS = 60.0  # longest time for an answer
 LOADING_SECONDS = 180.0  # longest time for a worker to start and load its model
-PAUSE_SECONDS = 2.0  # pause before the server is asked again whether the worker is ready
+ASK_AGAIN_SECONDS = 2.0  # pause before the server is asked again whether the worker is ready
 REDIRECTS = 5  # most redirects that are followed
-MOST_RETRY_SECONDS = 3600  # longest pause that a server may ask for
-MOST_BYTES = 256 << 20  # longest answer: far above what any page has
 LONGEST_DETAIL = 2000  # most characters of a server's message that are shown
 
 
@@ -76,7 +75,7 @@ class Site:
                 return _read_view(view, content, address.partition("?")[0])
             if not (live and status == 503 and retry_after and time.monotonic() < deadline):
                 raise _error(status, content, address.partition("?")[0], retry_after, live)
-            time.sleep(min(PAUSE_SECONDS, retry_after))
+            time.sleep(min(ASK_AGAIN_SECONDS, retry_after))
 
     def models(self) -> tuple[ModelCard, ...]:
         return self.get(_Models, "/index", {})["models"]
@@ -116,8 +115,10 @@ class Site:
         content = bytearray()
         for chunk in answer.iter_raw():
             content += chunk
-            if len(content) > MOST_BYTES:
-                raise Unreachable(f"{self.origin} answers with more than {file_size(MOST_BYTES)}: check the address")
+            if len(content) > MOST_ANSWER_BYTES:
+                raise Unreachable(
+                    f"{self.origin} answers with more than {file_size(MOST_ANSWER_BYTES)}: check the address"
+                )
             if time.monotonic() > deadline:
                 raise Unreachable(f"{self.origin} does not end its answer within {SECONDS:.0f} s. Is the server busy?")
         return bytes(content)

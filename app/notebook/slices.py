@@ -158,8 +158,8 @@ def _lists(
 def _layers(index: Index, asked: tuple[int, ...] | None) -> tuple[int, ...]:
     """Return the layers to read: all that are ready unless some are named. A damaged one raises an error, because a
     frame must be complete."""
-    for fault in index.faults.values() if asked is None else ():
-        raise type(fault)(str(fault))
+    for error in index.faults.values() if asked is None else ():
+        raise type(error)(str(error))
     layers = index.layers if asked is None else asked
     if not layers:
         raise BadRequest(f"there are no layers to read: ready are {ranges(index.layers)}")

@@ -19,7 +19,7 @@ from lexiscope.app.notebook.errors import NeedsIndex, needed_for, no_such_text
 from lexiscope.app.notebook.site import Site
 from lexiscope.app.notebook.stored_seeds import stored_seeds_view
 from lexiscope.app.pages.page import A, ModelSite, Page, Q, V, checked
-from lexiscope.app.pages.search import LONGEST, SEARCH, SearchAt
+from lexiscope.app.pages.search import LONGEST_SEARCH, SEARCH, SearchAt
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt
 from lexiscope.app.urls import is_reserved, link
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TRIES = 3  # how often an index is read again if its files are being replaced
+READ_TRIES = 3  # how often an index is read again if its files are being replaced
 _QUOTED = re.compile(r'"[^"]+"')
 
 
@@ -112,7 +112,7 @@ class Here:
     def read(self, make: Callable[[Index], T]) -> T:
         """Make something from the index; try again if a file was replaced meanwhile, which the library then opens
         anew."""
-        for _ in range(TRIES - 1):
+        for _ in range(READ_TRIES - 1):
             try:
                 made = make(index := self._index())
                 if not index.changed:
@@ -221,7 +221,7 @@ def _as_one_word(text: str) -> str:
     text can express it."""
     q = text.strip() if '"' in text else f'"{text}"'  # a word with quotes in it cannot stand in quotes
     is_parted = '"' in text and (any(c.isspace() or c == "," for c in q) or _QUOTED.fullmatch(q))
-    if is_parted or "\0" in text or len(q) > LONGEST - 2:
+    if is_parted or "\0" in text or len(q) > LONGEST_SEARCH - 2:
         raise NotFound(f"token {text[:100]!r}: no search of a server says this text. Give the token's id")
     # An arrow would split a text into two words, but not if the text has a <.
     return q if "<" in text else f"{q} <" if ">" in text or "→" in text else q

@@ -16,7 +16,7 @@ from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, en
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_lens
 
-MOST_LABELS = 50  # most labels on one page
+LABELS_PER_PAGE = 50  # most labels on one page
 
 LABEL: Any = Field(description="What the checkpoint calls it; null of a vector of `dense`")
 SUBTRACTED: Any = Field(
@@ -75,7 +75,7 @@ class ClassifierView(ViewOfModel):
 def classifier(site: ModelSite, at: ClassifierAt, ask: ClassifierArguments) -> ClassifierView:  # noqa: ARG001
     """The classification head of a checkpoint that has one: what every label reads, as words."""
     labels = site.index.classifier().entry.labels
-    return _view(site, ask, "classifier", range(min(len(labels), MOST_LABELS)))
+    return _view(site, ask, "classifier", range(min(len(labels), LABELS_PER_PAGE)))
 
 
 def classifier_vector(site: ModelSite, at: ClassifierVectorAt, ask: ClassifierArguments) -> ClassifierView:

@@ -18,7 +18,7 @@ from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, s
 from lexiscope.app.lists.hubs import first_tokens
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import head_note
-from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, stored_pairs
+from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, stored_pairs
 from lexiscope.app.lists.similarity import (
     End,
     EndSimilarities,
@@ -49,9 +49,10 @@ from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES
 
-PAIRS, TOKENS = 20, 4  # how many pairs of each end of a matrix, and how many tokens of each vector, are shown
+PAIRS_AT_A_GLANCE = 20  # how many pairs of each end of a matrix are shown
+VECTOR_TOKENS = 4  # how many tokens of each vector are shown
 PAPER_LENS, PAPER_PRESET = "dot", "all"  # the score and the choice of pairs that the paper uses
-NAMED = 5  # how many of the most readable directions the page names
+DIRECTIONS_NAMED = 5  # how many of the most readable directions the page names
 # Directions or subheads are more readable only if their coherence is larger by this much: if the axes of subheads are
 # rotated at random, their coherence varies by .003 to .009.
 ALIKE = 0.025
@@ -137,7 +138,7 @@ class MatrixDirections:
 
     best: Annotated[
         list[int],
-        Field(description=f"The {NAMED} that read best, best first, of those above {NOISE}, as of noise"),
+        Field(description=f"The {DIRECTIONS_NAMED} that read best, best first, of those above {NOISE}, as of noise"),
     ]
     reads: Annotated[float | None, READS]
     subheads_read: Annotated[float | None, Field(description="The same of the head's subheads")]
@@ -300,13 +301,13 @@ def _other_pairs(
 
 
 def _glance(index: Index, matrix: str, layer: int, head: int, lens: str, preset: str) -> MatrixGlance:
-    pairs = stored_pairs(index, matrix, layer, head, lens, preset, PAIRS)
+    pairs = stored_pairs(index, matrix, layer, head, lens, preset, PAIRS_AT_A_GLANCE)
     return MatrixGlance(
         top=pairs.top,
         bottom=pairs.bottom,
         coherence=pairs.coherence[0],
         readability=finite(index.shard(layer).heads.readabilities(matrix, head, lens, preset)[0]),
-        columns=COLUMNS[matrix],
+        columns=PAIR_NAMES[matrix],
         hidden=pairs.hidden,
     )
 
@@ -317,7 +318,7 @@ def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[in
         return None
     numbers = np.arange(shape.d_head)
     lists = [
-        first_tokens(shard, kind, shape.row(kind, head, 0) + numbers, lens, TOKENS, hubs)
+        first_tokens(shard, kind, shape.row(kind, head, 0) + numbers, lens, VECTOR_TOKENS, hubs)
         if kind in index.stored.kinds
         else [None] * shape.d_head
         for kind in SUBHEAD_KINDS.values()
@@ -381,7 +382,7 @@ def _matrix_directions(
     }
     values, of_whole = shard.heads.all_singular(matrix)[head].tolist(), shares(index, shard, matrix, head)
     return MatrixDirections(
-        best=[at for at in coherence.best if coherence.numbers[at] > NOISE][:NAMED] if coherence else [],
+        best=[at for at in coherence.best if coherence.numbers[at] > NOISE][:DIRECTIONS_NAMED] if coherence else [],
         reads=coherence.reads if coherence else None,
         subheads_read=of_subheads.reads if of_subheads else None,
         rows=[
@@ -407,7 +408,7 @@ def _first_tokens(
     if kind not in index.stored.kinds:
         return [None] * d_head
     rows = index.shape.row(kind, head, 0) + np.arange(d_head)
-    at_ends = [first_tokens(shard, kind, rows, lens, TOKENS, hubs, end) for end in ENDS]
+    at_ends = [first_tokens(shard, kind, rows, lens, VECTOR_TOKENS, hubs, end) for end in ENDS]
     norms = shard.all_norms(kind)[rows]
     return [tokens_of(index.tokens, at_ends[end][at]) if norms[at] else [] for at, end in enumerate(ends)]
 
@@ -432,7 +433,7 @@ def _subhead_tables(view: HeadView, name: str) -> list[Table]:
     for each end's similarity."""
     rows = view.subheads or ()
     changed = rows[0].get("change", {}) if rows else {}
-    first_tokens = (Column(vector, "tokens", count=TOKENS) for vector in SUBHEAD_KINDS)
+    first_tokens = (Column(vector, "tokens", count=VECTOR_TOKENS) for vector in SUBHEAD_KINDS)
     changes = (change_of(vector, f"{vector} change") for vector in changed)
     columns = (Column("subhead", "number"), *first_tokens, *_similarity_columns(view), *changes)
     by_token = (
@@ -513,7 +514,9 @@ ON_PAGE = {"in": "in reads", "out": "out writes"}  # headings of the two sides o
 def _side(kind: str) -> Column:
     side = SIDES[kind]
     heading = ON_PAGE.get(side, side)
-    return Column(side, "tokens", get=lambda row: row["tokens"][side], count=TOKENS, page_heading=heading, tip=kind)
+    return Column(
+        side, "tokens", get=lambda row: row["tokens"][side], count=VECTOR_TOKENS, page_heading=heading, tip=kind
+    )
 
 
 def _by_token(matrix: str, of: MatrixDirections) -> Iterator[dict[str, Any]]:

@@ -11,16 +11,15 @@ from typing_extensions import TypedDict
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.notes import POSITIONS
-from lexiscope.app.lists.readable import SAME, FreshWords, readable
+from lexiscope.app.lists.readable import INDISTINCT, FreshWords, readable
 from lexiscope.app.lists.view import PAGE_ONLY, ScoredToken, ViewOfModel, of_index
+from lexiscope.app.lists.worth_reading import CARD_TOKENS, CARDS
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed, put_words
 from lexiscope.precompute.live.wire.asks import ThroughHeadsArguments, ThroughHeadsAsk
 from lexiscope.precompute.live.wire.grammar import write_groups, write_layers
-
-CARDS, CARD_TOKENS = 8, 6  # how many cards of the clearest lists are shown, and how many tokens of each
 
 
 class HeadsAt(Address):
@@ -227,7 +226,7 @@ def _clearest(index: Index, rows: list[HeadRow]) -> list[ClearList]:
         for is_sought, alike, tokens in (
             (True, cell["seeks_alike"], cell["seeks"]), (False, cell["writes_alike"], cell["writes"]),
         )
-        if alike is not None and alike < SAME
+        if alike is not None and alike < INDISTINCT
     ]  # fmt: skip
     fresh = FreshWords(readable(index))
     found = (

@@ -50,6 +50,11 @@ class HomeView(View):
     start: Start | None  # None while no layer is ready
 
     @property
+    def chosen_model(self) -> str | None:
+        """Return the model in which the page starts."""
+        return self.start.model if self.start else None
+
+    @property
     def searched(self) -> dict[str, str]:
         """Return the models that the search box offers, each with the lens (dot or cosine) whose lists are the most
         readable."""
@@ -97,7 +102,7 @@ def home(site: Site, at: HomeAt, ask: Arguments) -> HomeView:  # noqa: ARG001
     readable = sorted((card for card in cards if card.layers), key=lambda card: bool(card.base))
     start = _start(library, {card.model: card.best_lens for card in readable})
     return HomeView(
-        models=cards, comparisons=library.comparisons.cards(), start=start, label_faults=library.labels.faults()
+        models=cards, comparisons=library.comparisons.cards(), start=start, label_faults=library.labels.errors()
     )
 
 

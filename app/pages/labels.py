@@ -52,7 +52,7 @@ def labels(site: ModelSite, at: LabelsAt, ask: LabelsArguments) -> LabelsView:  
         pages=count_pages(len(found.labels), page, rows),
         total=len(found.labels),
         labels=[shown(index, filed) for filed in found.labels[page_slice(page, rows)]],
-        faults=(*site.library.labels.faults(), *found.faults),
+        faults=(*site.library.labels.errors(), *found.errors),
     )
 
 

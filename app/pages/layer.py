@@ -55,10 +55,11 @@ LAYER_COLUMNS = (
     Column("similarity", "number", tip="similarity", sort="similarity"),
     Column("similarity_bottom", "number", heading="with bottom", tip="similarity"),
 )
+# The last columns, only of a difference.
 CHANGE_COLUMNS = (
     Column("change", "change", page_heading="value changed", tip="change", sort="change"),
     Column("change_key", "change", heading="of the key", page_heading="key changed", tip="change"),
-)  # the last columns, only for a difference of two models
+)
 
 
 class LayerAt(Address):

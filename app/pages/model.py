@@ -23,14 +23,14 @@ from lexiscope.app.lists.difference import (
     vector_changes,
 )
 from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_tokens, hubs_of, without_hub_pairs
-from lexiscope.app.lists.readable import SAME, FreshWords, readable
-from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
+from lexiscope.app.lists.readable import INDISTINCT, FreshWords, readable
+from lexiscope.app.lists.vectors import NOT_STORED, SUBHEAD_KINDS, UNCHANGED
 from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, of_index, token_pairs, tokens_of
 from lexiscope.app.lists.worth_reading import (
+    CARD_TOKENS,
     HEAD_LENS,
     HEAD_PRESET,
     NAMEABLE,
-    TOKENS,
     HeadCard,
     NeuronCard,
     head_card,
@@ -49,7 +49,6 @@ from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, MATRICES
 
 NEURON_KINDS = ("ff_key", "ff_value")
-SUBHEAD_KINDS = ("w_q", "w_k", "w_v", "w_o")
 
 
 class SubheadCard(TypedDict):
@@ -92,7 +91,7 @@ def changed_most(
     (tokens in very many lists) are left out of the tokens shown."""
     stored = index.stored
     neurons = [_clearest(index, shards, (kind,), lens, hubs) for kind in NEURON_KINDS if kind in stored.kinds]
-    subheads = _clearest(index, shards, [kind for kind in SUBHEAD_KINDS if kind in stored.kinds], lens, hubs)
+    subheads = _clearest(index, shards, [kind for kind in SUBHEAD_KINDS.values() if kind in stored.kinds], lens, hubs)
     return ChangedMost(
         neurons=tuple(_neuron(found) for of_kind in neurons for found in of_kind) if neurons else None,
         subheads=tuple(_subhead(index, found) for found in subheads) if stored.subheads else None,
@@ -115,13 +114,13 @@ def _clearest(
     }
     moved = {kind: _moved({layer: shard.all_norms(kind) for layer, shard in shards.items()}) for kind in kinds}
     numbers = {
-        at: np.where((moved[at[0]][at[1]] > 0) & (coherence < SAME), moved[at[0]][at[1]] * coherence, np.nan)
+        at: np.where((moved[at[0]][at[1]] > 0) & (coherence < INDISTINCT), moved[at[0]][at[1]] * coherence, np.nan)
         for at, coherence in coherences.items()
     }
 
     def card_of(at: tuple[str, int, str], row: int, _: float) -> _ChangedVector | None:
         kind, layer, end = at
-        (ids,) = first_tokens(shards[layer], kind, np.array([row]), lens, TOKENS, hubs, end)
+        (ids,) = first_tokens(shards[layer], kind, np.array([row]), lens, CARD_TOKENS, hubs, end)
         if not fresh.take_if_all_words(ids):
             return None
         coherence, change = float(coherences[at][row]), finite(float(changes[kind, layer][row]))

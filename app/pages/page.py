@@ -41,7 +41,7 @@ def checked(asked: type[B], values: Mapping[str, Any]) -> B:
     try:
         return asked.model_validate(values)
     except ValidationError as error:
-        wrong = [f"{fault['loc'][0]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in error.errors()]
+        wrong = [f"{each['loc'][0]} = {str(each['input'])[:100]!r}: {each['msg']}" for each in error.errors()]
         raise BadRequest("; ".join(wrong)) from None
 
 

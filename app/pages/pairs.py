@@ -12,7 +12,7 @@ from lexiscope.app.lists.checks import PAIR_ENTRIES, list_length
 from lexiscope.app.lists.difference import check_can_run, size_text
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import pairs_note
-from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, pair_ids, stored_pairs
+from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, pair_ids, stored_pairs
 from lexiscope.app.lists.vectors import CHANGE, UNCHANGED, Coherence
 from lexiscope.app.lists.view import (
     HUBS_HIDDEN,
@@ -87,7 +87,7 @@ class PairsView(ViewOfModel):
 
     @property
     def columns(self) -> tuple[str, str]:
-        return COLUMNS[self.matrix]
+        return PAIR_NAMES[self.matrix]
 
     def label_entries(self) -> list[LabelEntry]:
         return [pairs_entry(f"{self.matrix}/{self.layer}/{self.head}", self.lens, self.preset, self.top)]

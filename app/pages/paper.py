@@ -24,8 +24,8 @@ from lexiscope.precompute.paper import lists
 from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
 from lexiscope.precompute.shape import ENDS, MATRICES
 
-FIRST_PAIRS, FIRST_TOKENS = 50, 100  # how many entries of a list of the index a printed entry is searched in
-COLUMNS = {"key": ("ff_key",), "value": ("ff_value",), "unassigned": ("ff_key", "ff_value")}
+PAIRS_SEARCHED, TOKENS_SEARCHED = 50, 100  # how many entries of a list of the index a printed entry is searched in
+KINDS_OF_COLUMN = {"key": ("ff_key",), "value": ("ff_value",), "unassigned": ("ff_key", "ff_value")}
 # The kinds of vectors as the paper calls them, and as the index does.
 CHANGED_KINDS = {"FF keys": "ff_key", "W_Q": "w_q", "W_K": "w_k", "W_V": "w_v"}
 # how many vectors of a difference are compared, and how many tokens at each end of their lists
@@ -173,7 +173,7 @@ class _Listed(NamedTuple):
 
     @property
     def first(self) -> int:
-        return FIRST_PAIRS if self.column in MATRICES else FIRST_TOKENS
+        return PAIRS_SEARCHED if self.column in MATRICES else TOKENS_SEARCHED
 
     def ours(self, index: Index, lens: str) -> list[list[Entry]]:
         """Return the lists of the index to compare with, only with tokens in ASCII, because the paper prints no
@@ -185,9 +185,11 @@ class _Listed(NamedTuple):
         if self.column in MATRICES:
             ids: Any = [shard.heads.pairs(self.column, self.number, lens, self.preset, "top").ids.tolist()]
         else:
-            kinds = [kind for kind in COLUMNS[self.column] if kind in index.stored.kinds] or COLUMNS[self.column]
+            kinds = [kind for kind in KINDS_OF_COLUMN[self.column] if kind in index.stored.kinds] or KINDS_OF_COLUMN[
+                self.column
+            ]
             found, _ = shard.vectors([(kind, self.number) for kind in kinds], lens)
-            ids = [[(token,) for token in top[:FIRST_TOKENS]] for top in found[:, 0].tolist()]
+            ids = [[(token,) for token in top[:TOKENS_SEARCHED]] for top in found[:, 0].tolist()]
         return [
             [tuple(map(tokens.text, entry)) for entry in listed if all(tokens.raw(token).isascii() for token in entry)]
             for listed in ids
@@ -242,7 +244,7 @@ def _printed_lists() -> Iterator[_Listed]:
         where = f"{head.matrix}/{head.layer}/{head.head}", head.matrix, head.section, head.layer, head.head
         yield _Listed(*where, head.pairs, head.low_confidence, "distinct" if head.without_same_token else "all")
     for neuron in lists.neurons():
-        for column in COLUMNS:
+        for column in KINDS_OF_COLUMN:
             if tokens := getattr(neuron, column):
                 doubtful = [at for at, text in enumerate(tokens) if text in neuron.uncertain]
                 yield _of_neuron(neuron.layer, neuron.neuron, column, neuron.section, tokens, doubtful)

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 GROUPS = 20  # most groups of tokens like the search
 FIRST_LABELS = 20
-FIRST_PAIRS = 20  # most pairs that are shown beside the vectors of all kinds
-LONGEST = 200  # most characters of a search
+PAIRS_BESIDE = 20  # most pairs that are shown beside the vectors of all kinds
+LONGEST_SEARCH = 200  # most characters of a search
 
 FROM, TO = Column("from", "token", heading="reads or query"), Column("to", "token", heading="writes or key")
 
@@ -323,8 +323,8 @@ def _pieces(tokens: TokenTable, tokenizer: "Tokenizer | None", texts: Sequence[s
 
 def _read_search_text(tokens: TokenTable, q: str) -> SearchText:
     """Return the words of a search; raise BadRequest if the text cannot be a search."""
-    if len(q) > LONGEST:
-        raise BadRequest(f"a search of {len(q)} characters: it has at most {LONGEST}")
+    if len(q) > LONGEST_SEARCH:
+        raise BadRequest(f"a search of {len(q)} characters: it has at most {LONGEST_SEARCH}")
     try:
         q.encode()
     except UnicodeEncodeError:
@@ -374,7 +374,7 @@ def _find_matches(
 ) -> SearchMatches:
     """Find the vectors and pairs that match the words, each of which stands for any of its tokens: one page of vectors,
     or of pairs if `kind` is a matrix; without a kind, page 1 also has some pairs."""
-    window, first_pairs = page_slice(page, size), slice(0, FIRST_PAIRS if page == 1 else 0)
+    window, first_pairs = page_slice(page, size), slice(0, PAIRS_BESIDE if page == 1 else 0)
     found = look_up_words(
         index, words, lens,
         kinds=[name for name in index.shape.kinds if kind in (None, name)],

@@ -21,7 +21,7 @@ from lexiscope.app.lists.checks import count_pages, page_slice
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.lists.hubs import split_nearest
-from lexiscope.app.lists.pair_lists import COLUMNS
+from lexiscope.app.lists.pair_lists import PAIR_NAMES
 from lexiscope.app.lists.vectors import NOT_STORED
 from lexiscope.app.lists.view import (
     InHead,
@@ -59,7 +59,7 @@ VERBS: Mapping[Role, str] = {
     "positive": "turn positive on", "negative": "turn negative on",
 }  # fmt: skip
 # on a page of all kinds: how many vectors of each kind and end, and how many pairs of each matrix
-FIRST_LISTINGS, FIRST_PAIRS = 10, 20
+LISTINGS_OF_KIND, PAIRS_OF_MATRIX = 10, 20
 
 
 class TokenAt(Address):
@@ -150,7 +150,7 @@ class TokenView(ViewOfModel):
 
     def pair_table(self, matrix: str) -> Table:
         """Make the page's table of the pairs of one matrix that hold the token."""
-        first, second = COLUMNS[matrix]
+        first, second = PAIR_NAMES[matrix]
         columns = (
             HEAD, Column("from", "token", heading=f"{first} →"), Column("to", "token", heading=second), Column("end"),
             Column("rank", "number", tip="rank"), Column("score", "number", tip="score"), FIRST_PAIR_COLUMNS[0],
@@ -238,7 +238,7 @@ def _shown_slices(kind: str | None, page: int, size: int | None) -> tuple[slice,
     """Return which vectors of each kind and each end (top or bottom) of a list, and which pairs of each matrix, are
     shown."""
     if kind is None and size is not None:
-        return slice(0, FIRST_LISTINGS), slice(0, FIRST_PAIRS)
+        return slice(0, LISTINGS_OF_KIND), slice(0, PAIRS_OF_MATRIX)
     return page_slice(page, size), page_slice(page, size)
 
 

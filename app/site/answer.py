@@ -18,7 +18,6 @@ from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.hubs import without_hubs
 from lexiscope.app.lists.view import ShownError, View
-from lexiscope.app.pages.home import HomeView
 from lexiscope.app.settings import HOST, Settings
 from lexiscope.app.site.dependencies import ComparedModel, Hubs, ServedIndex, SiteLibrary, best_lenses
 from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
@@ -172,7 +171,7 @@ class PageAnswer:
 
     def _page_request(self, view: View) -> PageRequest:
         models = best_lenses(self._state.library)
-        shown = self.index.manifest.model if self.index else _start_of(view)
+        shown = self.index.manifest.model if self.index else view.chosen_model
         difference = self._state.library.two_models(self.index) if self.index else None
         return PageRequest(
             path=self.request.url.path,
@@ -214,11 +213,6 @@ def _comparisons(library: Library, model: str | None) -> dict[str, str]:
         # If two models are compared both ways, the comparison that begins with this model is taken.
         for card in sorted(cards, key=lambda card: card.a == model)
     }
-
-
-def _start_of(view: View) -> str | None:
-    """Return the name of the model in which the home page suggests to start."""
-    return view.start.model if isinstance(view, HomeView) and view.start else None
 
 
 async def page_of_site(request: Request) -> PageAnswer:

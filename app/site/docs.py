@@ -51,7 +51,7 @@ _LIVE_ERRORS = {
     404: "There is no such model, token or page, or live pages are off",
     413: "More than a limit allows; the detail has the limit and its setting",
     499: "The visitor has left",
-    500: "A fault of the program in the worker; other pages still work",
+    500: "An error of the program in the worker; other pages still work",
     503: "The worker loads its model, is full, or is gone: see Retry-After",
 }
 

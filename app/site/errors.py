@@ -109,7 +109,7 @@ def add_error_pages(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, _: Exception) -> Response:
-        detail = "this page failed, which is a fault of the program: its log says more. Other pages still work"
+        detail = "this page failed, which is an error of the program: its log says more. Other pages still work"
         return await error_page(app.state, request, 500, detail)
 
 

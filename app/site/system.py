@@ -63,7 +63,7 @@ async def health(library: SiteLibrary, live: AnyLive, response: Response) -> Hea
         ModelHealth(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
         for card in library.cards()
     )
-    return HealthView(status="ok", models=models, labels=library.labels.faults(), workers=live.worker_states())
+    return HealthView(status="ok", models=models, labels=library.labels.errors(), workers=live.worker_states())
 
 
 @router.get("/-/settings.json", operation_id="settings")

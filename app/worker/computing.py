@@ -76,7 +76,7 @@ def _error_for_visitors(error: Exception) -> Exception:
     if isinstance(error, LexiscopeError):
         return error
     log_error("a live computation", error)
-    return LiveFailed("this computation failed, which is a fault of the program: the worker's log says more")
+    return LiveFailed("this computation failed, which is an error of the program: the worker's log says more")
 
 
 def _reports(jobs: Sequence[Job]) -> Callable[[str, float], None]:

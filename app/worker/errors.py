@@ -66,4 +66,4 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, _: Exception) -> Response:
-    return await _known(request, LiveFailed("this request failed, which is a fault of the program"))
+    return await _known(request, LiveFailed("this request failed, which is an error of the program"))

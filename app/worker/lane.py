@@ -92,7 +92,7 @@ class Lane:
             raise
         except BaseException:  # libraries in Rust raise a BaseException when they panic
             if len(batch) == 1:  # the same job would also end the next worker
-                batch[0].settle(LiveFailed("this computation ended the worker, which is a fault of the program"))
+                batch[0].settle(LiveFailed("this computation ended the worker, which is an error of the program"))
             raise
         if not any(
             isinstance(result, Exception) for result in results

@@ -16,13 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ray import serve
 from starlette.types import ASGIApp
 
+from lexiscope.app.asgi.middleware import LAST_ANSWERS_SECONDS
 from lexiscope.app.settings import Settings, load
 from lexiscope.app.worker.loading import LoadedModel, load_model
 from lexiscope.app.worker.service import worker_service
 from lexiscope.app.worker.worker import Worker
 from lexiscope.precompute.live.wire.errors import LiveDown
 
-LAST_ANSWERS_SECONDS = 1.0  # how long a replica that can compute no more stays to send its last answers
 HEALTH_CHECK_SECONDS = 1.0  # seconds between two checks by which Serve notices that a replica was killed
 STARTS = 3  # a model is given up after so many failed starts
 Positive = Annotated[float, Field(gt=0)]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
 NO_STORE = {"cache-control": "no-store"}
-PAUSE_SECONDS = 0.05  # shortest time between two reports
+REPORT_SECONDS = 0.05  # shortest time between two reports
 # after so long without news the last report is sent again, because sending shows which visitors have left
 HEARTBEAT_SECONDS = 5.0
 OPEN = "/health"  # open to load balancers, without the token: the model, the device, and how busy the worker is
@@ -155,7 +155,7 @@ class ProgressReports:
             except TimeoutError:
                 continue
             self._news.clear()
-            await asyncio.wait({job.answer}, timeout=PAUSE_SECONDS)
+            await asyncio.wait({job.answer}, timeout=REPORT_SECONDS)
 
 
 router = APIRouter()
@@ -164,7 +164,7 @@ asks = APIRouter(dependencies=[Depends(check_weights)])
 
 async def read_ask(request: Request) -> Ask[Any]:
     """Parse the body as the kind of request that the path names."""
-    kind = KINDS[request.scope["route"].path.removesuffix(EVENTS)]
+    kind = ASK_AT[request.scope["route"].path.removesuffix(EVENTS)]
     try:
         return kind.model_validate_json(await request.body())
     except ValidationError as error:
@@ -205,8 +205,8 @@ async def health(worker: TheWorker, request: Request) -> Response:
     return Response(found.model_dump_json(), headers=NO_STORE, media_type="application/json")
 
 
-KINDS = {kind.path: kind for kind in ASKS}
-for path in KINDS:
+ASK_AT = {kind.path: kind for kind in ASKS}
+for path in ASK_AT:
     asks.add_api_route(path, respond, methods=["POST"], name=path, response_model=None)
     asks.add_api_route(
         path + EVENTS, respond_with_events, methods=["POST"], name=path + EVENTS, response_class=EventSourceResponse

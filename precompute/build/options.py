@@ -13,14 +13,14 @@ from lexiscope.precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manife
 from lexiscope.precompute.shape import LENSES, SIDES
 from lexiscope.precompute.weights.difference import Difference, Parameters
 
-K, PAIRS = 100, 500  # lengths of lists of a new index, unless others are asked for
+USUAL_K, USUAL_PAIRS = 100, 500  # lengths of lists of a new index, unless others are asked for
 LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is made
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    k: int | None = None  # None: as in the index that is there, else K
-    pairs: int | None = None  # None: as in the index that is there, else PAIRS; 0: none
+    k: int | None = None  # None: as in the index that is there, else USUAL_K
+    pairs: int | None = None  # None: as in the index that is there, else USUAL_PAIRS; 0: none
     kinds: tuple[str, ...] | None = None  # None: as in the index that is there, else all
     lenses: tuple[str, ...] | None = None  # None: as in the index that is there, else all
     layers: tuple[int, ...] | None = None  # None: all
@@ -51,7 +51,7 @@ def identify(model: Parameters, weights_sha256: str, options: BuildOptions) -> M
         if name not in shape.kinds:
             raise BuildError(f"--kinds {name}: the vectors of {checkpoint.name} are {', '.join(shape.kinds)}")
     kinds = tuple(kind for kind in shape.kinds if options.kinds is None or kind in options.kinds)
-    pairs = PAIRS if options.pairs is None else options.pairs
+    pairs = USUAL_PAIRS if options.pairs is None else options.pairs
     return Manifest(
         model=checkpoint.name,
         source=checkpoint.source,
@@ -59,7 +59,7 @@ def identify(model: Parameters, weights_sha256: str, options: BuildOptions) -> M
         weights_sha256=weights_sha256,
         tokenizer_sha256=sha256_of(model.tokenizer_file()),
         shape=shape,
-        k=min(options.k or K, shape.d_vocab, LARGEST_K),
+        k=min(options.k or USUAL_K, shape.d_vocab, LARGEST_K),
         pairs=min(pairs, shape.d_vocab**2, LARGEST_PAIRS),
         lenses=tuple(lens for lens in LENSES if options.lenses is None or lens in options.lenses),
         kinds=None if kinds == shape.weight_kinds else kinds,

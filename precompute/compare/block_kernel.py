@@ -7,14 +7,14 @@ maxima is a floor for the k best of that row or column, and only stretches that 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.compiled import FASTMATH, kernel
 from lexiscope.precompute.project.embedding import Float32
-from lexiscope.precompute.project.vector_kernel import FASTMATH, kth_largest
+from lexiscope.precompute.project.vector_kernel import kth_largest
 
 Int64 = NDArray[np.int64]
 
 STRETCHES = 32  # stretches into which a row or column is divided, at least, if it is that long
-LONGEST = 64  # most columns of a stretch
+LONGEST_STRETCH = 64  # most columns of a stretch
 
 
 @kernel()
@@ -121,7 +121,7 @@ def scan(
     Only pairs whose exact |r| may reach the floor of the row or column are returned; a product may be off by `error`.
     """
     n_rows, n_columns = product.shape
-    width, height = _stretch(n_columns, LONGEST), _stretch(n_rows, n_rows)
+    width, height = _stretch(n_columns, LONGEST_STRETCH), _stretch(n_rows, n_rows)
     row_extremes = np.empty((n_rows, -(-n_columns // width)), np.float32)
     column_extremes = np.zeros((-(-n_rows // height), n_columns), np.float32)
     total = _extremes(product, width, height, row_extremes, column_extremes)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lexiscope.precompute.errors import BuildError
 
-LEAST = 1000  # common tokens, below which correlations say little
+LEAST_COMMON_TOKENS = 1000  # common tokens, below which correlations say little
 
 
 @dataclass(frozen=True)

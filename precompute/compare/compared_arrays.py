@@ -21,8 +21,8 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import SIDES
 from lexiscope.precompute.weights.difference import Parameters
 
-RANDOM = 1000  # random vectors of each model, from which the similarity by chance is computed
-ROWS_AT_ONCE = 512  # vectors that become rows at once
+RANDOM_VECTORS = 1000  # random vectors of each model, from which the similarity by chance is computed
+VECTORS_MADE = 512  # vectors that become rows at once
 FEATURE_SHARE = 0.4  # share of a kind's time that its comparison in feature space takes
 
 
@@ -59,7 +59,7 @@ class Comparer:
         """Return the mean |r| that random vectors would have in each space of comparison: the similarity of layers that
         have nothing in common."""
         generator = torch.Generator().manual_seed(0)
-        V_a, V_b = (torch.randn(RANDOM, model.shape.d_model, generator=generator) for model in (self.a, self.b))
+        V_a, V_b = (torch.randn(RANDOM_VECTORS, model.shape.d_model, generator=generator) for model in (self.a, self.b))
         similarities = {}
         for side, (a, b) in (("reads", self._reading), ("writes", self._writing)):
             similarities[side] = float((a.rows(V_a) @ b.rows(V_b).T).abs_().mean())
@@ -96,7 +96,7 @@ class Comparer:
 
     def _vectors(self, model: Parameters, kind: str, width: int, to_rows: Callable[[Tensor], Tensor]) -> Vectors:
         def rows(layer: int) -> Tensor:
-            return torch.cat([to_rows(vectors) for vectors in torch.split(model.vectors(layer, kind), ROWS_AT_ONCE)])
+            return torch.cat([to_rows(vectors) for vectors in torch.split(model.vectors(layer, kind), VECTORS_MADE)])
 
         return Vectors(model.shape.n_layers, model.shape.count(kind), width, rows)
 

@@ -51,8 +51,8 @@ def add_file(folder: Path, record: ComparisonRecord, name: str, arrays: Mapping[
     """Write the file of a kind of vectors, or of the kernel, and list it in the record; only listed files are used."""
     path = folder / comparison_file(name)
     layout = record.layout(name)
-    for problem in misfits({array: (values.dtype, values.shape) for array, values in arrays.items()}, layout):
-        raise TypeError(f"{path.name}: {problem}")
+    for error in misfits({array: (values.dtype, values.shape) for array, values in arrays.items()}, layout):
+        raise TypeError(f"{path.name}: {error}")
     sha256, n_bytes = write_tensors(path, arrays, record.metadata)
     record = record.with_files({**record.files, name: FileEntry(file=path.name, bytes=n_bytes, sha256=sha256)})
     record.save(folder)

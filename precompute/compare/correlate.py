@@ -20,8 +20,8 @@ from lexiscope.precompute.compare.matches import Matches, exact_r
 from lexiscope.precompute.project.embedding import Float32, Float64
 from lexiscope.precompute.project.rounding import TINY, gamma
 
-BLOCK = 512  # rows of a product
-KEPT_BYTES = 5 << 28  # 1.25 GB: as many layers of B as fit are kept in memory while A's layers are compared
+CORRELATED_ROWS = 512  # rows of a product
+KEPT_LAYERS_BYTES = 5 << 28  # 1.25 GB: as many layers of B as fit are kept in memory while A's layers are compared
 BYTES = 12  # bytes that a coordinate takes: in float64, and in float32 for products
 CROWDED = 16  # if more than one pair in so many may be a match, all of a block are multiplied in float64
 
@@ -78,7 +78,7 @@ def correlate(
         product = buffers.product(left.on_device, right.on_device)
         return sum_of(product.abs_()) if matches is None else _add_matches(product, left, right, matches, adding)
 
-    size = max(1, KEPT_BYTES // (b.count * b.width * BYTES))
+    size = max(1, KEPT_LAYERS_BYTES // (b.count * b.width * BYTES))
     for start in range(0, b.n_layers, size):
         numbers = range(b.n_layers)[start : start + size]
         kept = [*pool.map(lambda layer: b.layer(layer, device), numbers)]
@@ -110,7 +110,7 @@ class Buffers(local):
 
 
 def _blocks(layer: Layer) -> list[Layer]:
-    parts = [slice(start, start + BLOCK) for start in range(0, len(layer.numbers), BLOCK)]
+    parts = [slice(start, start + CORRELATED_ROWS) for start in range(0, len(layer.numbers), CORRELATED_ROWS)]
     return [Layer(layer.numbers[part], layer.exact[part], layer.on_device[part]) for part in parts]
 
 

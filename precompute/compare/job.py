@@ -10,7 +10,7 @@ from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.build.options import minus_of
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.build.threads import compute_threads
-from lexiscope.precompute.compare.common_tokens import LEAST, CommonTokens, check_enough, common_tokens
+from lexiscope.precompute.compare.common_tokens import LEAST_COMMON_TOKENS, CommonTokens, check_enough, common_tokens
 from lexiscope.precompute.compare.compared_arrays import Comparer
 from lexiscope.precompute.compare.comparison_files import add_file, read_state
 from lexiscope.precompute.device import is_out_of_memory, pick_device
@@ -27,7 +27,7 @@ class CompareOptions:
     force: bool = False
     device: str = "auto"
     threads: int | None = None  # None: as many as there are cores
-    least_tokens: int = LEAST
+    least_tokens: int = LEAST_COMMON_TOKENS
 
 
 class CompareProgress(Progress):

@@ -12,7 +12,7 @@ from lexiscope.precompute.compare.texts import Cut
 from lexiscope.precompute.errors import BadRequest, BadWeights
 from lexiscope.precompute.index.stitching import Measured
 from lexiscope.precompute.live.run import inputs_of
-from lexiscope.precompute.live.vocabulary import BLOCK
+from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS
 from lexiscope.precompute.live.weights import CLASSIFIER, Weights, load_net
 from lexiscope.precompute.weights.architectures.base import LABEL_TENSORS, Model
 
@@ -69,8 +69,8 @@ class NextTokens:
             self.weights.net.base_model(input_ids=tokens, use_cache=False)
         before = [stream()[row, max(1, cut.first) - 1 : cut.first + cut.count - 1] for row, cut in enumerate(cuts)]
         states = torch.cat(before)  # (answers, d_model)
-        for start in range(0, len(states), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for start in range(0, len(states), PRODUCT_ROWS):
+            rows = slice(start, start + PRODUCT_ROWS)
             tally.add(self.weights.model.logits(states[rows]), answers[rows])
 
 

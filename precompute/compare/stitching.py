@@ -19,15 +19,16 @@ from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.weights.architectures.base import Model
 
-LAST, LIMIT, LENGTH = 3, 500, 256  # layers of B, texts, and tokens of a text, unless others are asked for
+# Layers of B, texts, and tokens of a text, unless others are asked for.
+LAST_LAYERS, STITCHED_TEXTS, STITCHED_TOKENS = 3, 500, 256
 
 Tick = Callable[[int, int], None]  # called with how many texts are done, and how many there are
 
 
 @torch.inference_mode()
 def stitch(
-    a: Model, b: Model, kernel: Float64, texts: Texts, device: torch.device, *, last: int = LAST, limit: int = LIMIT,
-    length: int = LENGTH, tick: Tick = lambda *_: None,
+    a: Model, b: Model, kernel: Float64, texts: Texts, device: torch.device, *, last: int = LAST_LAYERS,
+    limit: int = STITCHED_TEXTS, length: int = STITCHED_TOKENS, tick: Tick = lambda *_: None,
 ) -> StitchingRun:  # fmt: skip
     """Measure what B predicts from the states of A after each layer, multiplied with the kernel (d_A, d_B). Raise
     BadRequest if B has no head that predicts this, or if the tokenizers of A and B cut no text alike."""

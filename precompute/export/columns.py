@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lexiscope.precompute.files import damaged
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layer.checks import SIGNS, fault, unsound
+from lexiscope.precompute.index.layer.checks import SIGNS, list_error, unsound
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
@@ -133,4 +133,4 @@ def _heads(index: Index, kind: str, n: int) -> tuple[Array | None, Array]:
 
 
 def _damaged(shard: Shard, what: str, ids: Array, falling: Array, d_vocab: int) -> Exception:
-    return damaged(shard.file.path, f"is damaged: {what} {fault(ids, falling, d_vocab)}")
+    return damaged(shard.file.path, f"is damaged: {what} {list_error(ids, falling, d_vocab)}")

@@ -26,7 +26,7 @@ from lexiscope.precompute.shape import MATRICES
 
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)
-MANIFEST = "export.json"
+EXPORT_MANIFEST = "export.json"
 
 
 class ExportProgress(Progress):
@@ -67,7 +67,7 @@ def export(index: Index, folder: Path, options: ExportOptions, progress: Progres
             "pairs": stored.pairs,
             "files": files,
         }
-        (beside / MANIFEST).write_bytes(canonical_json(manifest) + b"\n")
+        (beside / EXPORT_MANIFEST).write_bytes(canonical_json(manifest) + b"\n")
     progress.stop()
     count = f"{len(files)} file{'s' if len(files) != 1 else ''}"
     progress.say(f"{folder} has {count}, {sum(file['bytes'] for file in files) / 1e6:.0f} MB")

@@ -15,7 +15,7 @@ from lexiscope.precompute.files import Stamp, canonical_json, read_stamped, stri
 from lexiscope.precompute.index.layout import SUFFIX, Layout, resolve
 from lexiscope.precompute.index.manifest import FileEntry, Minus, Number, PlainName, SavedRecord, Sha256, StrictRecord
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
-from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
+from lexiscope.precompute.shape import DIRECTION_KINDS, MOST_LAYERS, SIDES
 
 COMPARISON_FORMAT: Final = 1
 MATCHES = 10  # matches of every vector, or as many vectors as the other model has
@@ -38,8 +38,7 @@ IN_FEATURE_SPACE = {
 }
 KERNEL_ARRAYS = {"kernel": ("float32", "d_A, d_B")}
 
-_MAX_BYTES = 1 << 20
-_MOST_LAYERS = 1 << 12
+_MOST_COMPARISON_BYTES = 1 << 20
 
 
 class ComparedModel(StrictRecord):
@@ -49,7 +48,7 @@ class ComparedModel(StrictRecord):
     weights_sha256: Sha256
     minus: Minus | None = None  # the base, if the model is a difference of these weights from it; else not in the file
     tokenizer_sha256: Sha256
-    n_layers: Annotated[int, Field(ge=1, le=_MOST_LAYERS)]
+    n_layers: Annotated[int, Field(ge=1, le=MOST_LAYERS)]
     d_model: Number
     kinds: dict[str, Number]  # kind -> how many vectors of it a layer has
 
@@ -128,7 +127,7 @@ class ComparisonRecord(SavedRecord):
         path, command = folder / COMPARISON, compare_command_for(folder)
         missing = f"no comparison in {folder}: run `{command}` to make it"
         try:
-            content, stamp = read_stamped(path, _MAX_BYTES, missing)
+            content, stamp = read_stamped(path, _MOST_COMPARISON_BYTES, missing)
             _check_format(path, strict_json(content))
             return cls.parse(content), stamp
         except ValueError as error:

@@ -16,7 +16,7 @@ class ModelSummary:
     layers: tuple[int, ...] = ()  # layers that can be used
     n_layers: int = 0
     n_bytes: int = 0
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     difference: str = ""  # which base was subtracted from which model, for people; "" for a model
 
 
@@ -70,8 +70,8 @@ def _summary(folder: Path) -> ModelSummary:
     try:
         index = _open_own(folder, folder.name)
     except LexiscopeError as error:
-        return ModelSummary(folder.name, folder, faults=(str(error),))
-    faults = tuple(map(str, index.faults.values()))
+        return ModelSummary(folder.name, folder, errors=(str(error),))
+    errors = tuple(map(str, index.faults.values()))
     minus = index.manifest.minus
     difference = f"{minus.tuned} − {minus.model}" if minus else ""
-    return ModelSummary(folder.name, folder, index.layers, index.shape.n_layers, index.n_bytes, faults, difference)
+    return ModelSummary(folder.name, folder, index.layers, index.shape.n_layers, index.n_bytes, errors, difference)

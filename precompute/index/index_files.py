@@ -1,6 +1,7 @@
 """Open the files of an index. Each file must belong to this build and hold the arrays of its part; arrays that this
 version does not know are ignored."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.files import damaged
-from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, SIGNS, fault
+from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, SIGNS, list_error
 from lexiscope.precompute.index.layer.lists import VectorLists
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import (
@@ -57,7 +58,7 @@ class Neighbours:
     def nearest(self, token: int) -> tuple[Array, Floats]:
         """Return ids and scores of the nearest tokens, nearest first."""
         ids, scores = (self.file.block(f"neighbours.{name}", token) for name in ("ids", "scores"))
-        if what := fault(ids, scores, self.file.tensors["neighbours.ids"].shape[0]):
+        if what := list_error(ids, scores, self.file.tensors["neighbours.ids"].shape[0]):
             raise damaged(self.file.path, f"is damaged: the list of tokens nearest to {token} {what}")
         return ids, scores
 
@@ -81,7 +82,7 @@ class ClassifierLists:
         at = index, lenses.index(lens)
         ids, scores = (self.file.block(f"{kind}.{name}", *at) for name in ("ids", "scores"))
         for end, listed, falling in zip(ENDS, ids, scores * SIGNS, strict=True):
-            if wrong := fault(listed, falling, self.stored.shape.d_vocab):
+            if wrong := list_error(listed, falling, self.stored.shape.d_vocab):
                 raise damaged(self.file.path, f"is damaged: {kind} {index} ({lens}, {end}) {wrong}")
         coherences = self.file.block(f"{kind}.coherence", *at).tolist()
         norm = float(self.file.block(f"{kind}.norm", index))
@@ -106,18 +107,22 @@ def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
 def layout_of(manifest: Manifest, piece: Piece, file: str) -> Layout:
     """Return the arrays that a piece has in a file of this name, which tells the version of its part; the arrays of a
     classification head depend on its entry in the manifest."""
-    match piece.part:
-        case "vocabulary":
-            return vocabulary_layout(manifest.shape)
-        case "neighbours":
-            return neighbours_layout(manifest.shape)
-        case "classifier":
-            head = manifest.classifier
-            return classifier_layout(manifest.stored, head.counts, head.subtracted) if head else {}
-        case "stats":
-            return stats_layout(manifest.stored, piece.version_in(file))
-        case _:
-            return shard_layout(manifest.stored)
+    return LAYOUTS[piece.part](manifest, piece.version_in(file))
+
+
+def _head_layout(manifest: Manifest, _: int | None) -> Layout:
+    head = manifest.classifier
+    return classifier_layout(manifest.stored, head.counts, head.subtracted) if head else {}
+
+
+# The arrays of each part, by its manifest and the version in the name of its file.
+LAYOUTS: Mapping[str, Callable[[Manifest, int | None], Layout]] = {
+    "vocabulary": lambda manifest, _: vocabulary_layout(manifest.shape),
+    "classifier": _head_layout,
+    "neighbours": lambda manifest, _: neighbours_layout(manifest.shape),
+    "lists": lambda manifest, _: shard_layout(manifest.stored),
+    "stats": lambda manifest, version: stats_layout(manifest.stored, version),
+}
 
 
 def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:

@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from lexiscope.precompute.errors import ShardDamaged
 from lexiscope.precompute.files import open_regular, write_beside
 from lexiscope.precompute.index.manifest import Manifest, Sha256
+from lexiscope.precompute.shape import MOST_LAYERS
 
 LAB = "lab.json"
 MEASUREMENTS = ("similarity", "inverse", "coverage")
-MOST_BYTES = 1 << 22  # a limit, because pages show all of it
-MOST_LAYERS, MOST_KS = 1 << 12, 100
+MOST_LAB_BYTES = 1 << 22  # a limit, because pages show all of it
+MOST_KS = 100
 LARGEST_SEED = (1 << 31) - 1  # numpy takes twice as many; seeds of shuffles are counted up from it
 
 Count = Annotated[int, Field(ge=1, le=1 << 40)]
@@ -209,9 +210,9 @@ class LabRecord(_Part):
         path, again = folder / LAB, f"Remove it, and run `lexiscope lab {folder.name}` again."
         try:
             with open_regular(path) as file:
-                content = file.read(MOST_BYTES + 1)
-            if len(content) > MOST_BYTES:
-                raise ShardDamaged(f"{path} is longer than {MOST_BYTES} bytes. {again}")
+                content = file.read(MOST_LAB_BYTES + 1)
+            if len(content) > MOST_LAB_BYTES:
+                raise ShardDamaged(f"{path} is longer than {MOST_LAB_BYTES} bytes. {again}")
             return cls.model_validate_json(content, strict=True)
         except (FileNotFoundError, NotADirectoryError):
             return None

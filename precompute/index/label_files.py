@@ -19,10 +19,10 @@ from lexiscope.precompute.plain_text import plain
 from lexiscope.precompute.shape import MATRICES, Preset
 
 LABELS = "labels"  # the folder in the data folder
-MOST_BYTES, MOST_LABELS = 4_000_000, 20_000  # limits of a file
-MOST_FILES, MOST_BYTES_OF_ALL = 200, 16_000_000  # limits of a folder
+MOST_FILE_BYTES, MOST_LABELS = 4_000_000, 20_000  # limits of a file
+MOST_FILES, MOST_FOLDER_BYTES = 200, 16_000_000  # limits of a folder
 MOST_ENTRIES = 1_000  # most entries of a label's list
-MOST_FAULTS = 20  # errors of a file that are named one by one
+MOST_ERRORS = 20  # errors of a file that are named one by one
 
 _JOINERS = "\u200c\u200d"  # characters that some scripts, and emoji, are written with
 _BLANK = "\u2800\u115f\u1160\u3164\uffa0"  # signs and letters without ink
@@ -113,7 +113,7 @@ class FiledLabel:
 @dataclass(frozen=True, slots=True)
 class LabelFile:
     labels: tuple[FiledLabel, ...] = ()
-    faults: tuple[str, ...] = ()  # errors, each with the name of the file
+    errors: tuple[str, ...] = ()  # errors, each with the name of the file
 
 
 def label_paths(folder: Path) -> list[Path]:
@@ -134,12 +134,12 @@ def read_label_file(path: Path, name: str, inside: Path | None = None) -> LabelF
     try:
         found = path.resolve(strict=True)
         if inside is not None and not found.is_relative_to(inside.resolve()):
-            return LabelFile(faults=(f"{name}: it is a link to a file outside of {LABELS}/: put the file itself here",))
+            return LabelFile(errors=(f"{name}: it is a link to a file outside of {LABELS}/: put the file itself here",))
         with open_regular(found) as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MOST_FILE_BYTES + 1)
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         why = error.strerror if isinstance(error, OSError) and error.strerror else "a link that leads nowhere"
-        return LabelFile(faults=(f"{name}: it cannot be read ({why}): put a JSON file here that the server may read",))
+        return LabelFile(errors=(f"{name}: it cannot be read ({why}): put a JSON file here that the server may read",))
     return parse_labels(content, name)
 
 
@@ -147,8 +147,8 @@ def parse_labels(content: bytes, name: str) -> LabelFile:
     """Return the labels in the content of a file; entries that are no labels are left out, and their errors are
     returned, too."""
     try:
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"it is longer than {MOST_BYTES} bytes: split it into several files")
+        if len(content) > MOST_FILE_BYTES:
+            raise ValueError(f"it is longer than {MOST_FILE_BYTES} bytes: split it into several files")
         if content.startswith(b"\xef\xbb\xbf"):
             raise ValueError("it begins with a byte order mark: save it as UTF-8 without one")
         entries = strict_json(content)
@@ -158,26 +158,26 @@ def parse_labels(content: bytes, name: str) -> LabelFile:
             raise ValueError(f"it has {len(entries)} entries: {MOST_LABELS} at most, split it into several files")
     except ValueError as error:
         why = "it holds a number of thousands of digits" if "digits" in str(error) else plain(str(error))
-        return LabelFile(faults=(f"{name}: {why}",))
+        return LabelFile(errors=(f"{name}: {why}",))
     labels: list[FiledLabel] = []
-    faults: list[str] = []
+    errors: list[str] = []
     unnamed = 0
     for number, entry in enumerate(entries, 1):
         try:
             labels.append(FiledLabel(Label.model_validate(entry), name, number))
         except ValidationError as error:
-            if len(faults) < MOST_FAULTS:
-                faults += (f"{name}, entry {number}{what}" for what in islice(_explained(error), MOST_FAULTS))
+            if len(errors) < MOST_ERRORS:
+                errors += (f"{name}, entry {number}{what}" for what in islice(_explained(error), MOST_ERRORS))
             else:
                 unnamed += 1
-    return LabelFile(tuple(labels), tuple(first_faults(name, faults, unnamed)))
+    return LabelFile(tuple(labels), tuple(first_errors(name, errors, unnamed)))
 
 
-def first_faults(name: str, faults: Sequence[str], unnamed: int = 0) -> list[str]:
+def first_errors(name: str, errors: Sequence[str], unnamed: int = 0) -> list[str]:
     """Return the first errors of a file, and a line with how many more there are, including the `unnamed` ones, which
     were only counted."""
-    more = len(faults) - MOST_FAULTS + unnamed
-    return [*faults[:MOST_FAULTS], *([f"{name}: {more} more faults like these"] if more > 0 else ())]
+    more = len(errors) - MOST_ERRORS + unnamed
+    return [*errors[:MOST_ERRORS], *([f"{name}: {more} more errors like these"] if more > 0 else ())]
 
 
 def plain_path(path: Path | str) -> str:

@@ -35,7 +35,7 @@ from lexiscope.precompute.rebuild_command import difference_name, rebuild_comman
 from lexiscope.precompute.shape import HEAD_KINDS, LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
-MAX_BYTES = 1 << 24  # bytes of a manifest of any format
+MOST_MANIFEST_BYTES = 1 << 24  # bytes of a manifest of any format
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
@@ -331,7 +331,7 @@ class Manifest(SavedRecord):
         path, model = folder / name, folder.name
         missing = f"no index in {folder}: run `lexiscope precompute {model}` to make it"
         try:
-            content, stamp = read_stamped(path, MAX_BYTES, missing)
+            content, stamp = read_stamped(path, MOST_MANIFEST_BYTES, missing)
             check_format(path, content)
             return cls.parse(content), stamp
         except ValueError as error:
@@ -377,7 +377,7 @@ def read_old_fields(folder: Path) -> Mapping[str, Any]:
     """Return the fields of a manifest of an older format, unchecked; none if there is no such manifest."""
     try:
         with open_regular(folder / MANIFEST) as file:
-            fields = strict_json(file.read(MAX_BYTES))
+            fields = strict_json(file.read(MOST_MANIFEST_BYTES))
     except (OSError, ValueError):
         return {}
     return fields if isinstance(fields, dict) and is_old_format(fields) else {}

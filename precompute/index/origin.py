@@ -28,6 +28,7 @@ PUBLISHED = {  # by the name that a user asks for
 }  # fmt: skip
 DEMO_NAME = PUBLISHED["demo"].index  # the model that `demo` stands for
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+LONGEST_NAME = 96  # characters of the name of an index
 
 
 def model_name(asked: str) -> str:

@@ -8,10 +8,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from lexiscope.precompute.errors import ShardDamaged
 from lexiscope.precompute.files import open_regular
+from lexiscope.precompute.shape import MOST_LAYERS
 
 STITCHING = "stitching.json"
-MOST_BYTES, MOST_RUNS = 1 << 20, 100  # limits, because pages show all of it
-MOST_LAYERS = 1 << 12
+MOST_STITCHING_BYTES, MOST_RUNS = 1 << 20, 100  # limits, because pages show all of it
 
 Count = Annotated[int, Field(ge=1, le=1 << 40)]
 Name = Annotated[str, Field(max_length=255)]
@@ -79,10 +79,10 @@ def read_runs(folder: Path) -> tuple[StitchingRun, ...]:
     path = folder / STITCHING
     try:
         with open_regular(path) as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
+            content = file.read(MOST_STITCHING_BYTES + 1)
+        if len(content) > MOST_STITCHING_BYTES:
             raise ShardDamaged(
-                f"{path} is longer than {MOST_BYTES} bytes. Remove it, and run `lexiscope stitch` again."
+                f"{path} is longer than {MOST_STITCHING_BYTES} bytes. Remove it, and run `lexiscope stitch` again."
             )
         return _RUNS.validate_json(content)
     except FileNotFoundError:

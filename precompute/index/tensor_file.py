@@ -30,7 +30,7 @@ DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}
 MAX_HEADER = 1 << 20  # bytes
 AS_LONG_AS = 4096  # so many bytes in a row take as long to read as a single entry
 
-_LENGTH = struct.Struct("<Q")  # the length of the header: the first 8 bytes of a file
+_HEADER_LENGTH = struct.Struct("<Q")  # the length of the header: the first 8 bytes of a file
 # All types of safetensors, in the order in which arrays lie in a file; numpy sees the narrow floats as bytes.
 _NUMPY = {
     name: np.dtype(numpy_type)
@@ -40,7 +40,7 @@ _NUMPY = {
     }.items()
 }  # fmt: skip
 _ORDER = {name: number for number, name in enumerate(_NUMPY)}
-_LARGEST = 1 << 48  # entries
+_MOST_ENTRIES = 1 << 48  # entries
 
 
 def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> tuple[str, int]:
@@ -149,14 +149,14 @@ class TensorFile:
         return damaged(self.path, "was cut short while it was read")
 
     def _read_header(self) -> bytes:
-        if self.n_bytes < _LENGTH.size:
+        if self.n_bytes < _HEADER_LENGTH.size:
             raise damaged(self.path, "is cut short")
-        (length,) = _LENGTH.unpack(self._pread(_LENGTH.size, 0))
+        (length,) = _HEADER_LENGTH.unpack(self._pread(_HEADER_LENGTH.size, 0))
         if length > MAX_HEADER:
             raise damaged(self.path, f"is damaged: it claims a header of {length} bytes")
-        if _LENGTH.size + length > self.n_bytes:
+        if _HEADER_LENGTH.size + length > self.n_bytes:
             raise damaged(self.path, "is cut short")
-        return self._pread(length, _LENGTH.size)
+        return self._pread(length, _HEADER_LENGTH.size)
 
     def _parse(self, header: bytes) -> tuple[Mapping[str, str], Mapping[str, Tensor]]:
         """Parse a header, which must equal, byte for byte, the one that is written for the arrays it describes: then
@@ -171,7 +171,7 @@ class TensorFile:
         if header != _header(described, metadata):
             raise damaged(self.path, "is damaged: its header is not one that Lexiscope writes")
         tensors: dict[str, Tensor] = {}
-        end = _LENGTH.size + len(header)
+        end = _HEADER_LENGTH.size + len(header)
         for name in _in_order(described):
             dtype, shape = described[name]
             tensors[name] = Tensor(_NUMPY[dtype], tuple(shape), end, math.prod(shape))
@@ -208,7 +208,7 @@ def _described(content: dict[str, Any]) -> dict[str, tuple[str, list[int]]]:
                 raise ValueError(f"it does not describe the array {name[:40]!a} by a known type, shape and offsets")
         if len(shape) > 8 or any(type(length) is not int or length < 0 for length in shape):
             raise ValueError(f"array {name[:40]!a} has no shape")
-        if math.prod(max(1, length) for length in shape) > _LARGEST:
+        if math.prod(max(1, length) for length in shape) > _MOST_ENTRIES:
             raise ValueError(f"array {name[:40]!a} is too large")
     return described
 
@@ -236,7 +236,7 @@ def _described_arrays(arrays: Mapping[str, Array]) -> Described:
 
 
 def _pieces(header: bytes, arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
-    yield _LENGTH.pack(len(header))
+    yield _HEADER_LENGTH.pack(len(header))
     yield header
     for name in _in_order(_described_arrays(arrays)):
         little_endian = np.asarray(arrays[name], _NUMPY[DTYPES[arrays[name].dtype.name]], order="C")

@@ -30,15 +30,15 @@ from lexiscope.precompute.files import canonical_json, open_regular, write_besid
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lab_record import CoveragePart, Coverages, CoveragesOfLens
 from lexiscope.precompute.lab.runs import Active, Numbers, TextRuns, drawn
-from lexiscope.precompute.live.panels.coverage import ACTIVE, KINDS, K
-from lexiscope.precompute.live.vocabulary import BLOCK, top_tokens
+from lexiscope.precompute.live.panels.coverage import ACTIVE_VECTORS, COVERED_KINDS, COVERED_TOKENS
+from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, top_tokens
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import ENDS
 
 DRAWN = 300  # random states are those at so many positions
 STATES = ("own", "own_random", "last", "last_random")
 PARTIAL_COVERAGE = "lab-coverage.partial"
-MOST_BYTES = 1 << 26  # of that file
+MOST_KEPT_BYTES = 1 << 26  # of that file
 
 Ids = NDArray[np.int64]
 
@@ -55,15 +55,15 @@ class Wanted:
     layers: tuple[int, ...]
 
     @classmethod
-    def of(cls, index: Index, seed: int, m: int = ACTIVE) -> "Wanted":
+    def of(cls, index: Index, seed: int, m: int = ACTIVE_VECTORS) -> "Wanted":
         stored = index.stored
-        kinds = tuple(kind for kind in KINDS if kind in stored.kinds)
+        kinds = tuple(kind for kind in COVERED_KINDS if kind in stored.kinds)
         if not kinds:
             raise NotStored(
-                f"coverage of {index.manifest.model}: its index stores none of {', '.join(KINDS)}. "
+                f"coverage of {index.manifest.model}: its index stores none of {', '.join(COVERED_KINDS)}. "
                 f"`{index.manifest.rebuild_command} --kinds {','.join(index.shape.kinds)} --force` builds it with all"
             )
-        return cls(min(K, stored.k), m, seed, stored.lenses, kinds, index.layers)
+        return cls(min(COVERED_TOKENS, stored.k), m, seed, stored.lenses, kinds, index.layers)
 
 
 class _Kept(BaseModel):
@@ -120,7 +120,7 @@ class CoverageSums:
         else."""
         try:
             with open_regular(folder / PARTIAL_COVERAGE) as file:
-                kept = _Kept.model_validate_json(file.read(MOST_BYTES))
+                kept = _Kept.model_validate_json(file.read(MOST_KEPT_BYTES))
             if kept.made_from != self.made_from or kept.shape != self.shape:
                 return
             self._sums = np.array(kept.sums, np.float64).reshape(self._sums.shape)
@@ -169,7 +169,7 @@ class CoverageMeasurement:
         k)."""
         vocabulary, k = self.runs.vocabulary, self.wanted.k
         found: dict[str, list[Tensor]] = {lens: [] for lens in self.wanted.lenses}
-        for block in torch.split(states.flatten(0, 1), BLOCK):
+        for block in torch.split(states.flatten(0, 1), PRODUCT_ROWS):
             scores = block @ vocabulary.W.T  # (block, d_vocab)
             if "dot" in found:
                 found["dot"].append(top_tokens(scores, k).ids)

@@ -29,7 +29,7 @@ from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.weights.difference import Parameters
 
 KS = (10, 50, 100, 200, 300, 500, 512, 1000, 1024, 2048, 4096, 10_000, 15_000, 20_000, 30_000)  # the paper's, and 1000
-SAMPLES = 300
+SAMPLE_SIZE = 300
 TOKENS_AT_ONCE = 4096
 
 Tick = Callable[[float], None]  # called with the share of the work that was done since the last call

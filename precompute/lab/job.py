@@ -20,10 +20,10 @@ from lexiscope.precompute.index.lab_record import (
     TextsUsed,
 )
 from lexiscope.precompute.lab.coverage import DRAWN, CoverageMeasurement, CoverageSums, Wanted, coverage_part, forget
-from lexiscope.precompute.lab.inverse import SAMPLES, KeepKScores, ff_value_samples, normal_samples, state_samples
-from lexiscope.precompute.lab.runs import LENGTH, LIMIT, TextRuns
+from lexiscope.precompute.lab.inverse import SAMPLE_SIZE, KeepKScores, ff_value_samples, normal_samples, state_samples
+from lexiscope.precompute.lab.runs import LAB_TEXTS, LAB_TOKENS, TextRuns
 from lexiscope.precompute.lab.similarity import compared_k, measure_similarity
-from lexiscope.precompute.live.panels.coverage import ACTIVE
+from lexiscope.precompute.live.panels.coverage import ACTIVE_VECTORS
 from lexiscope.precompute.live.texts import Texts
 from lexiscope.precompute.weights.difference import Difference, Parameters
 
@@ -35,9 +35,9 @@ class LabOptions:
     only: tuple[str, ...] = MEASUREMENTS
     texts: Texts | None = None  # without texts, coverage and the inverse of hidden states are not measured
     seed: int = 0
-    m: int = ACTIVE
-    limit: int = LIMIT  # most texts that run
-    length: int = LENGTH  # most tokens of a text
+    m: int = ACTIVE_VECTORS
+    limit: int = LAB_TEXTS  # most texts that run
+    length: int = LAB_TOKENS  # most tokens of a text
     device: str = "auto"
     force: bool = False  # whether to repeat measurements that are there
 
@@ -143,7 +143,7 @@ class _Lab:
         return TextRuns(self.model, texts, pick_device(self.options.device), self.options.length)
 
     def _keep_k(self, scores: KeepKScores, kind: str) -> object:
-        n, seed = SAMPLES, self.options.seed
+        n, seed = SAMPLE_SIZE, self.options.seed
         if kind == "normal":
             return scores.of(normal_samples(n, self.model.shape.d_model, seed), self.progress.step)
         if kind == "ff_value":

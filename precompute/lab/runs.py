@@ -23,7 +23,7 @@ from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.words import Vocabulary
 from lexiscope.precompute.weights.architectures.base import Model
 
-LIMIT, LENGTH = 60, 128  # how many texts run, as many as in the paper, and tokens of each
+LAB_TEXTS, LAB_TOKENS = 60, 128  # how many texts run, as many as in the paper, and tokens of each
 CHARACTERS = 64  # characters of a text that are kept for each token wanted: far more than a token has
 
 Numbers = NDArray[np.int64]
@@ -83,7 +83,7 @@ class Activity(Watcher):
 
 
 class TextRuns:
-    def __init__(self, model: Model, texts: Texts, device: torch.device, length: int = LENGTH) -> None:
+    def __init__(self, model: Model, texts: Texts, device: torch.device, length: int = LAB_TOKENS) -> None:
         if model.lacks_unembedding:
             raise BadRequest(f"{model.checkpoint.name} is a classifier without its W_U, which cannot run here")
         self.weights = Weights.load(model, device)

@@ -22,7 +22,7 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.project.similarity import in_common, partners
 from lexiscope.precompute.shape import COMPARED, ENDS
 
-K, SHUFFLES = 100, 10
+SIMILARITY_TOKENS, SHUFFLES = 100, 10
 NOTABLE_PERCENT = 15  # percentage of its tokens that two lists must have in common to count
 
 Numbers = dict[str, float]  # the numbers of one layer by field of Similarities
@@ -60,7 +60,7 @@ def measure_similarity(index: Index, seed: int, layer_done: Callable[[], None] =
 
 def compared_k(stored: Stored) -> int:
     """Return how many tokens of each list are compared: as many as in the paper, or all if lists are shorter."""
-    return min(K, stored.k)
+    return min(SIMILARITY_TOKENS, stored.k)
 
 
 def _similarities(layers: list[Numbers]) -> Similarities:

@@ -7,7 +7,7 @@ from lexiscope.precompute.device import is_out_of_memory
 from lexiscope.precompute.errors import LexiscopeError, first_line
 from lexiscope.precompute.live.wire.errors import NoMemory
 
-PASS_TOKENS = 4096  # most tokens of one pass, padding included
+MOST_PASS_TOKENS = 4096  # most tokens of one pass, padding included
 PADDING_SHARE = 0.25  # most of a pass that may be padding
 
 Job = TypeVar("Job")
@@ -23,7 +23,7 @@ def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int
         fits = (
             groups
             and lengths[number] >= (1 - PADDING_SHARE) * longest
-            and (count + rows[number]) * longest <= PASS_TOKENS
+            and (count + rows[number]) * longest <= MOST_PASS_TOKENS
         )
         if fits:
             groups[-1].append(number)

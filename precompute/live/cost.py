@@ -12,7 +12,7 @@ from lexiscope.precompute.live.wire import asks
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.shape import DIRECTIONS, Shape
 
-PASS_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
+PASS_OVERHEAD_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
 PAIRS_SHARE = 0.2  # time of a pair search on one thread, as a share of the time of computing all products
 
 
@@ -47,7 +47,7 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_voc
         case asks.StatesAsk():
             layers = s.n_layers if ask.layer is None else min(ask.layer + 1, s.n_layers)
             scores = 2 * tokens * tokens * s.n_heads * s.d_head
-            return layers * ((PASS_TOKENS + tokens) * token_cost(s) + scores) + tokens * row_cost(s)
+            return layers * ((PASS_OVERHEAD_TOKENS + tokens) * token_cost(s) + scores) + tokens * row_cost(s)
         case asks.StatesReadingAsk():
             return tokens * row_cost(s)
         case asks.ReadingAsk():
@@ -76,7 +76,7 @@ def prompt_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
     s = w.shape
     runs = 2 if ask.changes else 1
     scores = 2 * tokens * tokens * s.n_heads * s.d_head  # the attention scores and mixed values of one layer
-    cost: float = runs * s.n_layers * (PASS_TOKENS * token_cost(s) + scores)
+    cost: float = runs * s.n_layers * (PASS_OVERHEAD_TOKENS * token_cost(s) + scores)
     cost += sum(panel.cost(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)
     return progress_cost(w, ask, tokens) + runs * row_cost(s) + cost  # the rows of predictions
 

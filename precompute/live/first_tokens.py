@@ -14,14 +14,14 @@ from torch import Tensor
 
 from lexiscope.precompute.live import token_kernel
 from lexiscope.precompute.live.proposals import error_of_products, proposals
-from lexiscope.precompute.live.vocabulary import BLOCK, scored
+from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, scored
 from lexiscope.precompute.live.wire.answers import ActiveNeuron, FirstTokens, ScoredToken
 from lexiscope.precompute.live.wire.fields import End, Lens, Unbuilt
 from lexiscope.precompute.live.words import Vocabulary
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import SIDES, Shape
 
-LENGTH = 25  # how many first tokens a list has
+FIRST_TOKENS_MADE = 25  # how many first tokens a list has
 
 
 def exact_lists(
@@ -41,9 +41,9 @@ def exact_lists(
     size = vocabulary.norm + least  # (d_vocab,): the error of a score is proportional to it
     if lens == "cosine":
         size = (size + float(np.linalg.norm(vocabulary.mean))) * vocabulary.inverse
-    for start in range(0, len(vectors), BLOCK):
+    for start in range(0, len(vectors), PRODUCT_ROWS):
         check()
-        block = np.ascontiguousarray(sign * vectors[start : start + BLOCK])
+        block = np.ascontiguousarray(sign * vectors[start : start + PRODUCT_ROWS])
         shifts, lengths = block @ vocabulary.mean, np.linalg.norm(block, axis=1) + least
         scores = torch.from_numpy(block).float().to(W.device) @ W.T  # (block, d_vocab)
         if lens == "cosine":
@@ -90,7 +90,7 @@ def first_tokens(
             if not some:
                 continue
             rows = np.stack([vectors(each.kind, each.layer)[each.index].cpu().numpy() for each in some])
-            lists = exact_lists(vocabulary, rows.astype(np.float64), unbuilt.lens, LENGTH, end)
+            lists = exact_lists(vocabulary, rows.astype(np.float64), unbuilt.lens, FIRST_TOKENS_MADE, end)
             found += [
                 FirstTokens(
                     kind=each.kind,

@@ -12,7 +12,7 @@ from lexiscope.precompute.weights.difference import Difference
 
 Factors = tuple[float, Tensor, Tensor]  # a sign; left, right (heads, d_head, d_model), not repeated for shared ones
 
-HEAD_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in kinds))
+FACTOR_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in kinds))
 
 
 class LoadedParameters(ABC):
@@ -71,7 +71,7 @@ class LoadedDifference(LoadedParameters):
         self.W_U = self.W_E if base.shape.tied else base.W_U.to(device)
         layers = range(self.shape.n_layers)
         self._of_heads = [
-            {(kind, layer): model.vectors(layer, kind).to(device) for layer in layers for kind in HEAD_KINDS}
+            {(kind, layer): model.vectors(layer, kind).to(device) for layer in layers for kind in FACTOR_KINDS}
             for model in (tuned, base)
         ]
         self._vectors = {

@@ -12,9 +12,7 @@ from torch import Tensor
 from lexiscope.precompute.project.compiled import kernel
 from lexiscope.precompute.project.embedding import Float32, Float64
 from lexiscope.precompute.project.rounding import TINY, gamma
-
-GROUP = 64  # neighbouring scores of which only the largest is compared at first
-LOWEST = np.float32(-np.inf)
+from lexiscope.precompute.project.vector_kernel import GROUP, LOWEST
 
 
 def error_of_products(d_model: int) -> tuple[float, float]:

@@ -15,9 +15,9 @@ from lexiscope.precompute.files import read_regular
 from lexiscope.precompute.index.tokenizer import parse_tokenizer
 from lexiscope.precompute.weights.difference import Parameters
 
-COLUMNS = ("text", "label")
+TEXT_COLUMNS = ("text", "label")
 Encoded: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-LONGEST_NAME = 255  # longest name of a file that records keep
+LONGEST_FILE_NAME = 255  # longest name of a file that records keep
 LONGEST_FIELD = 10_000_000  # characters of a CSV's field
 
 
@@ -41,7 +41,7 @@ class Texts:
 def read_texts(path: Path, *, labelled: bool = True) -> Texts:
     """Read a file of texts; raise BadRequest if the file is something else. If `labelled`, a CSV must have labels;
     otherwise labels are not read."""
-    columns = COLUMNS if labelled else COLUMNS[:1]
+    columns = TEXT_COLUMNS if labelled else TEXT_COLUMNS[:1]
     if path.suffix.lower() not in (".txt", ".csv"):
         wanted = f"the columns {','.join(columns)}" if labelled else "a column text"
         raise BadRequest(f"--texts {path}: give a .txt with a text in each line, or a .csv with {wanted}")
@@ -67,7 +67,7 @@ def read_texts(path: Path, *, labelled: bool = True) -> Texts:
 
 def _name(path: Path) -> str:
     """Return the name of a file, with question marks for bytes that are not UTF-8."""
-    return path.name.encode("utf-8", "replace").decode()[:LONGEST_NAME]
+    return path.name.encode("utf-8", "replace").decode()[:LONGEST_FILE_NAME]
 
 
 def _rows(path: Path, text: str, columns: tuple[str, ...]) -> list[tuple[str, ...]]:

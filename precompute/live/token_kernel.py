@@ -5,10 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.project.compiled import kernel
-from lexiscope.precompute.project.vector_kernel import order_key
-
-GROUP = 64  # tokens whose largest score is looked at first
-LOWEST = np.float32(-np.inf)
+from lexiscope.precompute.project.vector_kernel import GROUP, LOWEST, order_key
 
 
 @kernel(fastmath={"reassoc", "nsz"})

@@ -14,7 +14,7 @@ from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import LikelyToken, Predicted, ScoredToken
 from lexiscope.precompute.shape import Predicts
 
-BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
+PRODUCT_ROWS = 256  # rows per product: their scores are d_vocab * PRODUCT_ROWS * 4 bytes
 
 Tick = Callable[[float], None]  # called with how many rows of a product with the vocabulary are done
 
@@ -118,8 +118,8 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
     Without `answers` (n,), the answer at a position is its own first token.
     """
     results: list[tuple[Tensor, ...]] = []
-    for start in range(0, len(stream), BLOCK):
-        some = slice(start, start + BLOCK)
+    for start in range(0, len(stream), PRODUCT_ROWS):
+        some = slice(start, start + PRODUCT_ROWS)
         results.append(_likelihoods(w, stream[some], k, None if answers is None else answers[some]))
         tick(len(stream[some]))
     return Likelihoods(*(torch.cat(column) for column in zip(*results, strict=True)))

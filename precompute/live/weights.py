@@ -17,7 +17,7 @@ from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.architectures.family import NormName, Part
 
 BLOCK_ROWS = 4096
-SMALLEST = 1e-30  # least length that something is divided by
+LEAST_DIVISOR = 1e-30  # least length that something is divided by
 CLASSIFIER = "AutoModelForSequenceClassification"
 
 
@@ -147,7 +147,7 @@ class Weights(LoadedParameters):
     def cosines(self, stream: Tensor) -> Tensor:
         """Return the cosines (n, d_vocab) of a stream (n, d_model) with the centred rows of W_U."""
         mean, inverse = self._centred
-        lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=SMALLEST)
+        lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=LEAST_DIVISOR)
         return (stream @ self.W_U.T - (stream @ mean)[:, None]) * inverse / lengths
 
     @cached_property
@@ -179,7 +179,7 @@ def mean_and_inverse_lengths(W: Tensor) -> tuple[Tensor, Tensor]:
     They are computed block by block, because a second vocabulary would be a large part of a worker's memory."""
     mean = W.mean(dim=0)
     lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in torch.split(W, BLOCK_ROWS)]
-    return mean, 1 / torch.cat(lengths).clamp(min=SMALLEST)
+    return mean, 1 / torch.cat(lengths).clamp(min=LEAST_DIVISOR)
 
 
 def load_net(model: Model, device: torch.device, net_class: str | None = None) -> Any:

@@ -15,7 +15,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float32
 from lexiscope.precompute.shape import HUB_FACTOR
 
 DEPTH = 100  # tokens of a list that are used; the k of the paper's Sim_k
-FIRST_TOKENS = 20  # tokens that count for coherence: the first that are not hubs
+COHERENT_TOKENS = 20  # tokens that count for coherence: the first that are not hubs
 DIRECTIONS_AT_ONCE = 4096
 
 Ids = NDArray[np.integer]
@@ -62,8 +62,8 @@ def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: Directions) -> 
 
 @kernel()
 def _mean_cosines(
-    first: NDArray[np.int64],  # (n, FIRST_TOKENS)
-    weight: Float32,  # (n, FIRST_TOKENS) 1 for the tokens that count
+    first: NDArray[np.int64],  # (n, COHERENT_TOKENS)
+    weight: Float32,  # (n, COHERENT_TOKENS) 1 for the tokens that count
     rows: Float32,  # (d_vocab, d_model)
     mean: Float32,  # (d_model,)
     inverse: Float32,  # (d_vocab,)
@@ -100,13 +100,13 @@ def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, 
 
 
 def _first_tokens(ids: Ids, left_out: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Float32]:
-    """Return the first FIRST_TOKENS tokens of each list that are not left out, and their weights, (n, FIRST_TOKENS)
-    each. A list with fewer tokens is filled up with token 0 at weight 0."""
+    """Return the first COHERENT_TOKENS tokens of each list that are not left out, and their weights,
+    (n, COHERENT_TOKENS) each. A list with fewer tokens is filled up with token 0 at weight 0."""
     kept = ~left_out[ids]
     position = np.cumsum(kept, axis=1) - 1  # among those kept
-    row, rank = np.nonzero(kept & (position < FIRST_TOKENS))
-    tokens = np.zeros((len(ids), FIRST_TOKENS), np.int64)
-    weight = np.zeros((len(ids), FIRST_TOKENS), np.float32)
+    row, rank = np.nonzero(kept & (position < COHERENT_TOKENS))
+    tokens = np.zeros((len(ids), COHERENT_TOKENS), np.int64)
+    weight = np.zeros((len(ids), COHERENT_TOKENS), np.float32)
     tokens[row, position[row, rank]] = ids[row, rank]
     weight[row, position[row, rank]] = 1
     return tokens, weight

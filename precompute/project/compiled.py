@@ -17,11 +17,9 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 
 PACKAGE = Path(__file__).parents[1]
-KERNEL_FOLDERS = (
-    PACKAGE / "project",
-    PACKAGE / "live",
-    PACKAGE / "compare",
-)  # whatever a kernel uses stands below one of these
+# Whatever a kernel uses stands below one of these.
+KERNEL_FOLDERS = (PACKAGE / "project", PACKAGE / "live", PACKAGE / "compare")
+FASTMATH = {"reassoc", "contract", "nsz"}  # only where candidates are found: exact scores keep their order of sums
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -18,7 +18,7 @@ from lexiscope.precompute.shape import ENDS, LENSES
 
 AT_ONCE = 1 << 20  # scores that are in float64 at once, on a device
 CONSTANT = 1e-6  # share of the size of the factors: a smaller standard deviation is only rounding
-LEAST = 1e-37  # a standard deviation that float32 can hardly hold
+LEAST_DEVIATION = 1e-37  # a standard deviation that float32 can hardly hold
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class MomentsOfProducts:
             _sum_powers(product.numpy(), shift, self._inverse_norm, sums)
         else:
             _sum_on_device(product, shift, self._inverse_norm, sums)
-        constant = CONSTANT * self._size * np.linalg.norm(vectors, axis=1)[:, None] + LEAST  # (n, lenses)
+        constant = CONSTANT * self._size * np.linalg.norm(vectors, axis=1)[:, None] + LEAST_DEVIATION  # (n, lenses)
         moments, z = _moments(sums, product.shape[1], constant)
         moments[:, 0, 0] += shift
         into.moments[rows], into.z[rows] = moments[:, self._lenses], z[:, self._lenses]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lexiscope.precompute.project.embedding import Embedding, Float64
 
-FIRST_PAIRS = 20  # first pairs of a list, which a person reads
+PAIRS_READ = 20  # first pairs of a list, which a person reads
 LIKE_IT = 3  # how many of the most similar other pairs a pair is compared with
 
 Ids = NDArray[np.integer]
@@ -22,7 +22,7 @@ def readability(pairs: Ids, source: Embedding, target: Embedding) -> np.float32:
     is the larger of two numbers: c(a, b), and the mean of c(a, a') · c(b, b') over the three other pairs (a', b') for
     which this product is largest. For c(b, b') the embeddings of `target` are used, otherwise those of `source`.
     """
-    first = pairs[:FIRST_PAIRS].astype(np.int64)
+    first = pairs[:PAIRS_READ].astype(np.int64)
     if not len(first):
         return np.float32(np.nan)
     A, B = _directions(source, first[:, 0]), _directions(target, first[:, 1])  # (n, d_model)

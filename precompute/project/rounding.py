@@ -7,7 +7,7 @@ product of length n, summed in any order, with or without fused multiply-add, is
 
 UNIT = 2.0**-24  # unit roundoff of float32
 TINY = 2.0**-126  # below this float32 may flush to zero
-LARGEST = 8.0e37  # a quarter of the largest float32: the difference of two scores is finite too
+LARGEST_SCORE = 8.0e37  # a quarter of the largest float32: the difference of two scores is finite too
 
 
 def gamma(n: int) -> float:

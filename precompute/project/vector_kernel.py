@@ -7,11 +7,10 @@ The scores of the matrix product only tell which tokens may be on a list; those 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.compiled import FASTMATH, kernel
 from lexiscope.precompute.project.exact import LANES, dot
 
-GROUP = 64  # tokens of which only the extreme scores are compared at first
-FASTMATH = {"reassoc", "contract", "nsz"}  # only where candidates are found: exact scores keep their order of sums
+GROUP = 64  # neighbouring scores of which only the extreme ones are compared at first
 LOWEST = np.float32(-np.inf)
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from lexiscope.precompute.errors import BadWeights
 from lexiscope.precompute.project import vector_kernel
 from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
-from lexiscope.precompute.project.rounding import LARGEST, TINY, gamma
+from lexiscope.precompute.project.rounding import LARGEST_SCORE, TINY, gamma
 
-BLOCK, LEAST_BLOCK = 256, 32  # vectors per product
+MOST_VECTORS, LEAST_VECTORS = 256, 32  # vectors per product
 BLOCK_SCORES = 1 << 24  # scores of a product, 64 MB: with a large vocabulary a block has fewer vectors
 MARGIN = 32  # candidates beyond k that a device's own top-k gives
 
@@ -57,7 +57,7 @@ class Projector:
         self._underflow = (d_model * TINY) ** 0.5
         self._gamma = gamma(d_model + 16)
         mean_norm = float(np.linalg.norm(embedding.mean))
-        if embedding.norm.max(initial=0) > LARGEST:
+        if embedding.norm.max(initial=0) > LARGEST_SCORE:
             raise BadWeights("an embedding so large that scores overflow float32: no list can be made from it")
         dot_slack = embedding.norm + self._underflow
         cosine_slack = (embedding.norm + mean_norm + self._underflow) * embedding.inverse_norm
@@ -70,7 +70,7 @@ class Projector:
     @property
     def block_size(self) -> int:
         """Return the number of vectors that are multiplied at once."""
-        return max(LEAST_BLOCK, min(BLOCK, BLOCK_SCORES // len(self.embedding.rows)))
+        return max(LEAST_VECTORS, min(MOST_VECTORS, BLOCK_SCORES // len(self.embedding.rows)))
 
     def lists(self, V: torch.Tensor, pool: Executor) -> Lists:
         """Return the lists of the vectors V (n, d_model)."""
@@ -151,7 +151,7 @@ class Projector:
         """Return one number for each vector (n,): times the slack of a token, it bounds how far that token's score in
         the float32 product may be off."""
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
-        if not np.isfinite(norms).all() or norms.max(initial=0) * (self.slack[0].max() + 1) > LARGEST:
+        if not np.isfinite(norms).all() or norms.max(initial=0) * (self.slack[0].max() + 1) > LARGEST_SCORE:
             raise BadWeights("weights so large that scores overflow float32: no list can be made from them")
         return np.asarray(self._gamma * norms + self._underflow, np.float32)
 

@@ -16,8 +16,8 @@ import ray
 from lexiscope.precompute.errors import ClusterError
 from lexiscope.precompute.ray_cluster import LOCAL
 
-ANSWER_SECONDS = 10
-TRIES = 3  # tries of Ray Client: its server sometimes dies or hangs when it starts a new client's process
+CLUSTER_SECONDS = 10
+CONNECTION_TRIES = 3  # tries of Ray Client: its server sometimes dies or hangs when it starts a new client's process
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
 
 def _connect(address: str, options: dict[str, Any]) -> None:
     """Connect to the cluster; try again if Ray Client's server could not start a process for us (Ray issue 63202)."""
-    for tries_left in reversed(range(TRIES)):
+    for tries_left in reversed(range(CONNECTION_TRIES)):
         try:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
             return
@@ -62,7 +62,7 @@ def _check_that_somebody_listens(address: str) -> None:
     named = _address_of_auto() if address == "auto" else address
     host, _, port = named.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CLUSTER_SECONDS).close()
 
 
 def _address_of_auto() -> str:

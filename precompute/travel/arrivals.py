@@ -10,7 +10,7 @@ from typing import TypeVar
 from lexiscope.precompute.build.build_folder import ARRIVING
 from lexiscope.precompute.errors import AlteredFile, BuildError, ForeignIndex, ShardDamaged
 from lexiscope.precompute.files import FULL, flush, sha256_of, write_beside
-from lexiscope.precompute.index.lab_record import LAB, MOST_BYTES, LabRecord
+from lexiscope.precompute.index.lab_record import LAB, MOST_LAB_BYTES, LabRecord
 from lexiscope.precompute.index.manifest import TOKENIZER, FileEntry, Manifest
 from lexiscope.precompute.travel.published import PublishedIndex, Step, full_disk
 
@@ -77,7 +77,7 @@ class Arrivals:
     def take_lab(self, manifest: Manifest) -> str:
         """Take the record of the paper's measurements (lab.json), unless it is damaged or of other weights: then return
         a message that says so."""
-        content = self.published.read(LAB, MOST_BYTES)
+        content = self.published.read(LAB, MOST_LAB_BYTES)
         if content is None:
             return ""
         write_beside(self.arriving / LAB, [content])

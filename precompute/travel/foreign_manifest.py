@@ -8,13 +8,12 @@ from lexiscope.precompute.errors import ForeignIndex, NewerFormat, NotPublished,
 from lexiscope.precompute.files import strict_json
 from lexiscope.precompute.index.index_files import layout_of
 from lexiscope.precompute.index.layout import Piece, layout_bytes, shard_size
-from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, Manifest, is_old_format
-from lexiscope.precompute.index.origin import model_name
+from lexiscope.precompute.index.manifest import MANIFEST, MOST_MANIFEST_BYTES, Manifest, is_old_format
+from lexiscope.precompute.index.origin import LONGEST_NAME, model_name
 from lexiscope.precompute.index.tensor_file import FORMAT, MAX_HEADER
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.travel.published import PublishedIndex
 
-LONGEST_NAME = 96  # characters, as for the names that people give
 MOST_GENERATIONS = 1 << 20
 LONGEST_TEXT, MOST_TEXTS = 1000, 100  # characters of a text that pages show, and texts in a list
 LONGEST_TOKEN = 256  # bytes, on average: the shape does not tell how long the file of a vocabulary may be
@@ -22,7 +21,7 @@ LONGEST_TOKEN = 256  # bytes, on average: the shape does not tell how long the f
 
 def read_manifest(published: PublishedIndex, is_reserved: Callable[[str], bool]) -> Manifest:
     """Read the manifest of a published index; `is_reserved` tells which names no model may have."""
-    content = published.read(MANIFEST, MAX_BYTES)
+    content = published.read(MANIFEST, MOST_MANIFEST_BYTES)
     if content is None:
         raise NotPublished(
             f"There is no index in {published.where}: it has no {MANIFEST}. Give the folder of one model, such as gpt2"

@@ -1,6 +1,7 @@
 """Fetch a published index, one missing piece after the other, upper layers first. A piece that has arrived is listed at
 once, as in a build, so the job can be killed at any moment and a server shows the pieces that have arrived."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from lexiscope.precompute.build.build_folder import (
 )
 from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.build.progress import Progress
-from lexiscope.precompute.errors import AlteredFile, DiskFull, ForeignIndex, NotFound, TravelError
+from lexiscope.precompute.errors import AlteredFile, DiskFull, ForeignIndex, NotFound, NotPublished, TravelError
 from lexiscope.precompute.files import open_regular, write_beside
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.index.index_files import check_piece
@@ -34,7 +35,48 @@ from lexiscope.precompute.travel.in_folder import IndexInFolder
 from lexiscope.precompute.travel.published import PublishedIndex
 
 PULLED = "pulled.json"  # in the index's folder
-_MOST_BYTES = 1 << 16
+REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+# Prefixes that people copy from a browser, or that other tools write.
+_ON_HUB = re.compile(rf"(?:https://(?:huggingface\.co|hf\.co)|hf:/)/datasets/({REPOSITORY.pattern})(?:/tree/(.+?))?/?")
+_MOST_PULL_BYTES = 1 << 16
+
+
+def open_published(asked: str, revision: str | None = None) -> PublishedIndex:
+    """Open the index that a person means by owner/name, an address or a folder; an existing folder goes before a
+    repository."""
+    repository, named_revision = asked, None
+    if copied := _ON_HUB.fullmatch(asked):
+        repository, named_revision = copied[1], copied[2]
+    elif re.match(r"https?://", asked):
+        _no_revision(asked, revision)
+        from lexiscope.precompute.travel.on_web import IndexOnWeb
+
+        return IndexOnWeb(asked)
+    elif (folder := _folder(asked)).exists() or not REPOSITORY.fullmatch(asked):
+        _no_revision(asked, revision)
+        return IndexInFolder(folder)
+    from lexiscope.precompute.travel.on_hub import IndexOnHub
+
+    return IndexOnHub(repository, revision or named_revision)
+
+
+def _folder(asked: str) -> Path:
+    """Return the path of the folder that a person means; raise NotPublished if the text cannot be the name of a
+    folder."""
+    try:
+        folder = Path(asked).expanduser()
+        folder.exists()
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise NotPublished(
+            f"{asked[:80]} cannot be looked for ({why}): give a folder, an address or owner/name"
+        ) from None
+    return folder
+
+
+def _no_revision(asked: str, revision: str | None) -> None:
+    if revision is not None:
+        raise NotPublished(f"--revision {revision}: {asked} is no repository of the Hub (owner/name) and has none")
 
 
 class PullProgress(Progress):
@@ -66,7 +108,7 @@ class PulledRecord(BaseModel):
         """Read the record in an index's folder; None if the index was not pulled, or if the record is damaged."""
         try:
             with open_regular(folder / PULLED) as file:
-                return cls.model_validate_json(file.read(_MOST_BYTES))
+                return cls.model_validate_json(file.read(_MOST_PULL_BYTES))
         except (OSError, ValidationError):
             return None
 

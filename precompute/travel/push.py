@@ -15,7 +15,7 @@ from lexiscope.precompute.files import damaged, read_regular, unreadable
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.index.lab_record import LAB, LabRecord
 from lexiscope.precompute.index.layout import Piece
-from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, TOKENIZER, FileEntry, Manifest
+from lexiscope.precompute.index.manifest import MANIFEST, MOST_MANIFEST_BYTES, TOKENIZER, FileEntry, Manifest
 from lexiscope.precompute.index.origin import public_source
 from lexiscope.precompute.travel.card import CARD, card
 from lexiscope.precompute.travel.foreign_manifest import parse_manifest
@@ -96,7 +96,7 @@ class _Push:
     def _published(self) -> Manifest | None:
         """Return the published manifest, if there is one; raise OptionsDiffer or ForeignIndex if something else is in
         the way."""
-        content = self.there.read(MANIFEST, MAX_BYTES)
+        content = self.there.read(MANIFEST, MOST_MANIFEST_BYTES)
         if content is None:
             if others := sorted(self.there.files.keys() - BESIDES):
                 raise ForeignIndex(

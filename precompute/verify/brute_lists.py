@@ -17,14 +17,14 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS
 from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
 from lexiscope.precompute.weights.difference import Difference
 
-DEPTH, FIRST_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
-FIRST_PAIRS, LIKE_IT = 20, 3  # as FORMAT.md defines them
+DEPTH, COHERENT_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
+PAIRS_READ, LIKE_IT = 20, 3  # as FORMAT.md defines them
 SIMILARITY_K, READ_FIRST = 100, 10  # as FORMAT.md defines them
 LAST_BIT = 4e-7  # relative error of a score, which is rounded once
 SMALLEST_FLOAT32 = 1.5e-45  # the most that rounding to float32 adds to a number near 0
 COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32
 SIGNS = (1, -1)  # multiplied with these, the scores of either end fall along its list
-BLOCK = 256  # vectors whose scores are computed at once
+VECTORS_AT_ONCE = 256  # vectors whose scores are computed at once
 
 Hubs = NDArray[np.bool_]  # (lenses, d_vocab)
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # (n,) each
@@ -36,7 +36,7 @@ def ends_of(lists: VectorLists) -> Iterator[tuple[str, int, Array, Floats, float
     yield from zip(ENDS, SIGNS, lists.ids, lists.scores, coherences, strict=True)
 
 
-def lists_fault(
+def lists_error(
     name: str,
     lens: str,
     lists: VectorLists,
@@ -98,8 +98,8 @@ def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[st
     counts, n_vectors = np.zeros((len(lenses), shape.d_vocab), np.int64), 0
     for kind in kinds:
         n = shape.count(kind)
-        for start in range(0, n, BLOCK):
-            vectors = brute.vectors(layer, kind, np.arange(start, min(start + BLOCK, n)))
+        for start in range(0, n, VECTORS_AT_ONCE):
+            vectors = brute.vectors(layer, kind, np.arange(start, min(start + VECTORS_AT_ONCE, n)))
             if isinstance(brute.model, Difference):
                 vectors = vectors[vectors.any(axis=1)]
             n_vectors += len(vectors)
@@ -120,7 +120,7 @@ def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:
 def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> float:
     """Compute the coherence of one list; NaN without two tokens to compare. `directions` are centred, normalised
     embeddings."""
-    kept = [t for t in tokens if not left_out[t] and directions[t].any()][:FIRST_TOKENS]
+    kept = [t for t in tokens if not left_out[t] and directions[t].any()][:COHERENT_TOKENS]
     cosines = directions[kept] @ directions[kept].T
     above = cosines[np.triu_indices(len(kept), 1)]
     return float(above.mean()) if above.size else np.nan
@@ -138,7 +138,7 @@ def readability(pairs: Ids, source: Float64, target: Float64) -> float:
     """Compute how well the first pairs can be read; NaN without pairs. `source` and `target` are centred, normalised
     embeddings."""
     values = []
-    first = pairs[:FIRST_PAIRS].tolist()
+    first = pairs[:PAIRS_READ].tolist()
     for at, (a, b) in enumerate(first):
         others = first[:at] + first[at + 1 :]
         like = sorted((source[a] @ source[x]) * (target[b] @ target[y]) for x, y in others)[-LIKE_IT:]

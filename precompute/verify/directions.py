@@ -12,12 +12,13 @@ import numpy as np
 
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
-from lexiscope.precompute.verify.brute_lists import SMALLEST_FLOAT32, Hubs, ends_of, lists_fault
+from lexiscope.precompute.verify.brute_lists import SMALLEST_FLOAT32, Hubs, ends_of, lists_error
 
 DIRECTIONS = {"vo": ("vo_in", "vo_out"), "qk": ("qk_query", "qk_key")}
 DOUBTFUL = 1e-5  # the most that rounding may turn a direction
 UNIT_ERROR = 2e-7  # error of a vector of length one, rounded to float32
-LEAST = float(np.finfo(np.float32).eps)  # share of the largest singular value: smaller ones have no direction
+# Share of the largest singular value: smaller ones have no direction.
+LEAST_SINGULAR_SHARE = float(np.finfo(np.float32).eps)
 EQUAL = 1e-12  # relative difference of scores that tie
 
 
@@ -56,7 +57,7 @@ def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids
     return f" ({count} with nearly equal singular values, of which only these)" if count else ""
 
 
-def directions_fault(
+def directions_error(
     index: Index, layer: int, brute: BruteForce, matrix: str, head: int, numbers: Ids, hubs: Hubs | None
 ) -> str | None:
     """Say what is wrong with these directions of a head; return None if nothing is."""
@@ -68,7 +69,7 @@ def directions_fault(
     for number in numbers.tolist():
         what, row = f"direction {number} of {matrix} of head {head}", head * d_head + number
         norms = {float(shard.norm(kind, row)) for kind in kinds}
-        least = LEAST * sigma[0]
+        least = LEAST_SINGULAR_SHARE * sigma[0]
         if norms == {0.0} and singular[number] == 0:
             if sigma[number] > 2 * least + svd.rounding:
                 return f"{what}, of which there is none,"
@@ -80,12 +81,12 @@ def directions_fault(
         far = abs(singular[number] - sigma[number])
         if far > UNIT_ERROR * sigma[number] + svd.rounding + SMALLEST_FLOAT32 or sigma[number] < least / 2:
             return f"the singular value of {what}"
-        if not svd.doubtful(number) and (wrong := _lists_fault(index, layer, brute, svd, kinds, row, hubs)):
+        if not svd.doubtful(number) and (wrong := _lists_error(index, layer, brute, svd, kinds, row, hubs)):
             return f"{what}, {wrong}"
     return None
 
 
-def _lists_fault(
+def _lists_error(
     index: Index, layer: int, brute: BruteForce, svd: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
 ) -> str | None:
     """Say what is wrong with the lists of a direction, whose sign is the one that FORMAT.md defines or, if rounding
@@ -104,13 +105,13 @@ def _lists_fault(
         sides = {DIRECTIONS[matrix][0]: svd.left[number], DIRECTIONS[matrix][1]: svd.right[number]}
         wrong = None
         for kind in kinds:
-            wrong = wrong or _vector_fault(index, layer, brute, kind, row, sign * sides[kind], off, hubs)
+            wrong = wrong or _vector_error(index, layer, brute, kind, row, sign * sides[kind], off, hubs)
         if wrong is None:
             return None
     return wrong
 
 
-def _vector_fault(
+def _vector_error(
     index: Index, layer: int, brute: BruteForce, kind: str, row: int, vector: Float64, off: float, hubs: Hubs | None
 ) -> str | None:
     for lens_at, lens in enumerate(index.stored.lenses):
@@ -119,7 +120,7 @@ def _vector_fault(
         most = off * float(np.linalg.norm(E, axis=1).max(initial=0))
         left_out = None if hubs is None else hubs[lens_at]
         lists, directions = index.shard(layer).vector(kind, row, lens), brute.embedding(kind, "cosine")
-        if wrong := lists_fault(kind, lens, lists, scores, most, left_out, directions):
+        if wrong := lists_error(kind, lens, lists, scores, most, left_out, directions):
             return wrong
     return None
 

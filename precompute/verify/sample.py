@@ -17,9 +17,9 @@ from lexiscope.precompute.shape import COMPARED, ENDS, MATRICES, PRESETS
 from lexiscope.precompute.verify import brute_lists
 from lexiscope.precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
 from lexiscope.precompute.verify.brute_lists import LAST_BIT, SMALLEST_FLOAT32, Hubs, falls_in_order, same_cosine
-from lexiscope.precompute.verify.directions import directions_fault, doubtful
+from lexiscope.precompute.verify.directions import directions_error, doubtful
 from lexiscope.precompute.verify.sample_classifier import check_classifier
-from lexiscope.precompute.verify.stats import stats_fault
+from lexiscope.precompute.verify.stats import stats_error
 from lexiscope.precompute.verify.sums import Result
 from lexiscope.precompute.weights.difference import Parameters
 
@@ -28,7 +28,7 @@ ROUNDED_OFF = 1e-2  # times 1e-12: the share of subtracted scores that float64 l
 NORM_ERROR = 1e-6  # relative error of the norm of a head's matrix
 # Most multiplications to find the hubs of a layer with short lists; if it takes more, coherences are not checked.
 MOST_MULTIPLICATIONS = 10**10
-CHECKS = {"stats": stats_fault}  # checks of the parts that hold numbers of vectors beside their lists
+CHECKS = {"stats": stats_error}  # checks of the parts that hold numbers of vectors beside their lists
 CHECKED_ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
@@ -47,16 +47,16 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
     brute = BruteForce(model, list(index.tokens))
     if index.manifest.neighbours:
         tokens = drawn(shape.d_vocab)
-        yield f"nearest tokens of {', '.join(map(str, tokens))}", _neighbours_fault(index, brute, tokens)
+        yield f"nearest tokens of {', '.join(map(str, tokens))}", _neighbours_error(index, brute, tokens)
     if index.manifest.reads_best and len(index.layers) == shape.n_layers:
-        yield "the lens that reads best", _best_lens_fault(index, brute)
+        yield "the lens that reads best", _best_lens_error(index, brute)
     if index.manifest.classifier:
         yield from check_classifier(index, model, brute, sample, rng)
     for layer in index.layers:
         hubs = _hubs(index, layer, brute)
         for kind in stored.weight_kinds:
             numbers = drawn(shape.count(kind))
-            error = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
+            error = _checked(index, layer, _vectors_error, brute, kind, numbers, hubs)
             yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", error
         for part, check in CHECKS.items():
             entry = index.manifest.entries().get(piece := Piece(part, layer))
@@ -68,14 +68,14 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
             heads = rng.choice(shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False)
             for head in heads.tolist():
                 numbers = drawn(shape.d_head)
-                error = _checked(index, layer, directions_fault, brute, matrix, head, numbers, hubs)
+                error = _checked(index, layer, directions_error, brute, matrix, head, numbers, hubs)
                 left_out = doubtful(brute, layer, matrix, head, numbers)
                 said = f"{', '.join(map(str, numbers))}{left_out}"
                 yield f"layer {layer} directions of {matrix} head {head}: {said}", error
         for compared in stored.compared:
             count = shape.d_mlp if compared == "ff" else shape.n_heads * shape.d_head
             numbers = drawn(count)
-            error = _checked(index, layer, _similarity_fault, brute, compared, numbers)
+            error = _checked(index, layer, _similarity_error, brute, compared, numbers)
             yield (
                 f"layer {layer} similarity of {', '.join(_named(index, compared, n) for n in numbers.tolist())}",
                 error,
@@ -83,15 +83,15 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
         for matrix in stored.matrices:
             head = int(rng.integers(shape.n_heads))
             sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
-            error = _checked(index, layer, _pairs_fault, brute, matrix, head, sources, hubs)
+            error = _checked(index, layer, _pairs_error, brute, matrix, head, sources, hubs)
             yield f"layer {layer} {matrix} head {head}", error
         for matrix in MATRICES if stored.difference else ():
             head = int(rng.integers(shape.n_heads))
-            error = _checked(index, layer, _head_norms_fault, brute, matrix, head)
+            error = _checked(index, layer, _head_norms_error, brute, matrix, head)
             yield f"layer {layer} norm of {matrix} head {head}", error
         lists = [index.shard(layer).array(f"{name}.ids")[0] for name in (*stored.kinds[-1:], *stored.matrices[:1])]
         for token in (*(int(rng.choice(ids.ravel())) for ids in lists), int(rng.integers(shape.d_vocab))):
-            yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_fault, token)
+            yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_error, token)
 
 
 def new_seed() -> int:
@@ -110,10 +110,10 @@ def _checked(
     except NotFound as error:  # a token that was drawn from a list does not exist
         wrong = f"a list with {error}"
     file = index.manifest.entries()[Piece(part, layer)].file
-    return _fault(index, file, f"layer {layer}: {wrong}") if wrong else None
+    return _error(index, file, f"layer {layer}: {wrong}") if wrong else None
 
 
-def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
+def _error(index: Index, file: str, wrong: str) -> ShardDamaged:
     remedy = f"Delete {index.folder / file} and run `{index.manifest.rebuild_command}` again"
     return ShardDamaged(f"{wrong} is not what the weights give. {remedy}")
 
@@ -130,7 +130,7 @@ def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
     return brute_lists.hubs(brute, layer, stored.weight_kinds, stored.lenses)
 
 
-def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
+def _neighbours_error(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
     directions = brute.embedding("ff_key", "cosine")
     cosines = directions[tokens] @ directions.T
     cosines[np.arange(len(tokens)), tokens] = -np.inf  # a token is not its own neighbour
@@ -149,11 +149,11 @@ def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> Lexiscope
             and np.abs(best - stored).max(initial=0) < COSINE_ERROR
         )
         if not right or len(np.unique(ids)) < len(ids) or not falls_in_order(stored, ids):
-            return _fault(index, index.manifest.neighbours.file, f"the list of tokens nearest to {token}")
+            return _error(index, index.manifest.neighbours.file, f"the list of tokens nearest to {token}")
     return None
 
 
-def _vectors_fault(
+def _vectors_error(
     index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids, hubs: Hubs | None
 ) -> str | None:
     vectors, directions = brute.vectors(layer, kind, numbers), brute.embedding(kind, "cosine")
@@ -164,7 +164,7 @@ def _vectors_fault(
             off, left_out = 1e-12 * float(np.abs(scores[at]).max()), None if hubs is None else hubs[lens_at]
             changed = not index.stored.difference or bool(vectors[at].any())
             name = f"{kind} {number}"
-            if wrong := brute_lists.lists_fault(name, lens, lists, scores[at], off, left_out, directions, changed):
+            if wrong := brute_lists.lists_error(name, lens, lists, scores[at], off, left_out, directions, changed):
                 return wrong
             if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm + SMALLEST_FLOAT32:
                 return f"the norm of {kind} {number}"
@@ -176,7 +176,7 @@ def _vectors_fault(
     return None
 
 
-def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int) -> str | None:
+def _head_norms_error(index: Index, layer: int, brute: BruteForce, matrix: str, head: int) -> str | None:
     """Say what is wrong with the norms of a head's matrix in a difference; return None if nothing is."""
     stored = [float(norms[head]) for norms in index.shard(layer).heads.all_matrix_norms(matrix)]
     exact = brute.head_norms(layer, matrix, head)
@@ -186,7 +186,7 @@ def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, 
     return None
 
 
-def _similarity_fault(index: Index, layer: int, brute: BruteForce, compared: str, numbers: Ids) -> str | None:
+def _similarity_error(index: Index, layer: int, brute: BruteForce, compared: str, numbers: Ids) -> str | None:
     """Say what is wrong with the stored similarities of these neurons or subheads: of the list that each reads by with
     the list that it writes, and with the list that another one writes (shuffled). Return None if nothing is."""
     kinds, shape, shard = COMPARED[compared], index.shape, index.shard(layer)
@@ -209,7 +209,7 @@ def _named(index: Index, compared: str, number: int) -> str:
     return f"{compared} of head {head}, subhead {subhead}"
 
 
-def _best_lens_fault(index: Index, brute: BruteForce) -> LexiscopeError | None:
+def _best_lens_error(index: Index, brute: BruteForce) -> LexiscopeError | None:
     try:
         best = brute_lists.best_lens(index, brute.words)
     except (ShardDamaged, ValueError):  # the lists cannot be read, or hold unknown tokens: other checks report that
@@ -222,7 +222,7 @@ def _best_lens_fault(index: Index, brute: BruteForce) -> LexiscopeError | None:
     )
 
 
-def _pairs_fault(
+def _pairs_error(
     index: Index, layer: int, brute: BruteForce, matrix: str, head: int, rows: Ids, hubs: Hubs | None
 ) -> str | None:
     all_tokens = np.arange(index.shape.d_vocab)
@@ -262,7 +262,7 @@ def _pairs_fault(
     return None
 
 
-def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
+def _inverted_error(index: Index, layer: int, token: int) -> str | None:
     """Say which inverted lists do not name exactly the places at which lists hold the token, best rank first; return
     None if all do."""
     index.tokens.raw(token)  # raises NotFound if there is no such token

@@ -8,7 +8,7 @@ import numpy as np
 from lexiscope.precompute.errors import LexiscopeError, ShardDamaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.verify.brute_force import BruteForce, Float64
-from lexiscope.precompute.verify.brute_lists import LAST_BIT, SMALLEST_FLOAT32, lists_fault
+from lexiscope.precompute.verify.brute_lists import LAST_BIT, SMALLEST_FLOAT32, lists_error
 from lexiscope.precompute.verify.sums import Result
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.classifier_head import TENSORS
@@ -23,17 +23,17 @@ def check_classifier(
     for kind, count in entry.counts.items():
         numbers = range(count) if kind == "classifier" else np.sort(rng.choice(count, min(sample, count), False))
         for number in map(int, numbers):
-            fault: LexiscopeError | None
+            error: LexiscopeError | None
             try:
-                wrong = _fault(index, model, brute, kind, number)
+                wrong = _error(index, model, brute, kind, number)
                 remedy = f"Delete {index.folder / entry.file} and run `{index.manifest.rebuild_command}` again"
-                fault = ShardDamaged(f"{wrong} is not what the weights give. {remedy}") if wrong else None
+                error = ShardDamaged(f"{wrong} is not what the weights give. {remedy}") if wrong else None
             except ShardDamaged as damage:
-                fault = damage
-            yield f"classification head: {kind} {number}", fault
+                error = damage
+            yield f"classification head: {kind} {number}", error
 
 
-def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number: int) -> str | None:
+def _error(index: Index, model: Parameters, brute: BruteForce, kind: str, number: int) -> str | None:
     """Say what is wrong with the lists of one vector; return None if nothing is."""
     entry, stored = index.manifest.classifier, index.classifier()
     assert entry
@@ -50,7 +50,7 @@ def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number
         scores: Float64 = brute.embedding("ff_key", lens) @ exact  # (d_vocab,)
         off, no_hubs = 1e-12 * float(np.abs(scores).max()), np.zeros(len(scores), np.bool_)
         directions, name = brute.embedding("ff_key", "cosine"), f"{kind} {number}"
-        if wrong := lists_fault(name, lens, lists, scores, off, no_hubs, directions, bool(exact.any())):
+        if wrong := lists_error(name, lens, lists, scores, off, no_hubs, directions, bool(exact.any())):
             return wrong
         if not _near(float(np.linalg.norm(exact)), lists.norm):
             return f"the norm of {kind} {number}"

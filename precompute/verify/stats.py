@@ -6,11 +6,11 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.verify.brute_force import BruteForce, Ids
 
 ERROR = 1e-4  # allowed error of a moment, beside the size of scores: the build multiplies in float32
-CONSTANT, LEAST = 1e-6, 1e-37  # as FORMAT.md defines them
+CONSTANT, LEAST_DEVIATION = 1e-6, 1e-37  # as FORMAT.md defines them
 DOUBT = 0.5  # a spread this near to CONSTANT, relatively, may count as constant or not
 
 
-def stats_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids) -> str | None:
+def stats_error(index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids) -> str | None:
     """Say what is wrong with the moments of these vectors; return None if nothing is."""
     file, vectors = index.part("stats", layer), brute.vectors(layer, kind, numbers)
     moments, z = file.array(f"{kind}.moments")[numbers], file.array(f"{kind}.z")[numbers]
@@ -23,8 +23,8 @@ def stats_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers:
         scores = vectors @ brute.embedding(kind, lens).T  # (len(numbers), d_vocab)
         for at, number in enumerate(numbers.tolist()):
             mean, sd = scores[at].mean(), scores[at].std()
-            constant = CONSTANT * sizes[lens] * np.linalg.norm(vectors[at]) + LEAST
-            size = np.abs(scores[at]).max() + LEAST
+            constant = CONSTANT * sizes[lens] * np.linalg.norm(vectors[at]) + LEAST_DEVIATION
+            size = np.abs(scores[at]).max() + LEAST_DEVIATION
             stored = moments[at, lens_at], z[at, lens_at]
             if sd <= constant * (1 + DOUBT):
                 right = abs(stored[0][0] - mean) <= ERROR * size and np.isnan([*stored[0][2:], *stored[1]]).all()

@@ -27,13 +27,13 @@ from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.directions import Factors, KeptDirections
 
 # What must be equal for vectors to be subtracted; d_vocab and the tokens are looked at by themselves.
-SAME = ("n_layers", "n_heads", "n_kv_heads", "d_model", "d_head", "d_mlp", "gated")
+EQUAL_SIZES = ("n_layers", "n_heads", "n_kv_heads", "d_model", "d_head", "d_mlp", "gated")
 
 
 Float64: TypeAlias = NDArray[np.float64]
 Floats: TypeAlias = NDArray[np.float32] | Float64
 
-ROWS_AT_ONCE = 4096  # rows of an embedding that are compared at once
+ROWS_COMPARED = 4096  # rows of an embedding that are compared at once
 
 
 class Difference:
@@ -131,7 +131,7 @@ def subtracted(tuned: tuple[Floats, Floats], base: tuple[Floats, Floats]) -> tup
 
 
 def _relative_change(tuned: Tensor, base: Tensor) -> float:
-    blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(base), ROWS_AT_ONCE)]
+    blocks = [slice(start, start + ROWS_COMPARED) for start in range(0, len(base), ROWS_COMPARED)]
     change = math.hypot(*(_norm(tuned[rows][: len(base[rows])] - base[rows]) for rows in blocks))
     size = math.hypot(*(_norm(base[rows]) for rows in blocks))
     if not size:
@@ -144,7 +144,7 @@ def _norm(W: Tensor) -> float:
 
 
 def _check_shapes(tuned: Model, base: Model) -> None:
-    for name in SAME:
+    for name in EQUAL_SIZES:
         ours, theirs = (getattr(model.shape, name) for model in (tuned, base))
         if ours != theirs:
             raise BadWeights(f"{_asked(tuned, base)}: {name} is {ours} in {_name(tuned)} and {theirs} in {_name(base)}")

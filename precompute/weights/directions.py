@@ -30,9 +30,9 @@ Factors: TypeAlias = tuple[Tensor, Tensor]  # (d_model, d) each, float64: a head
 FLOAT32_ROUNDING, FLOAT64_ROUNDING = torch.finfo(torch.float32).eps, torch.finfo(torch.float64).eps
 SCORES_AT_ONCE = 1 << 21  # products of directions with tokens that are in memory at once
 IN_DOUBT = 1e-4  # relative difference of two scores below which float32 cannot tell the larger one
-SMALL = 1e-30  # a score that float32 holds with few digits
+SMALL_SCORE = 1e-30  # a score that float32 holds with few digits
 EQUAL = 1e-12  # relative difference below which float64 cannot tell, either
-KEPT_BYTES = 1 << 29
+KEPT_DIRECTIONS_BYTES = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class KeptDirections:
                 W = model.W_U if SIDES[DIRECTIONS[matrix][1]] == "writes" else model.W_E
                 self._kept[layer, matrix] = find_directions(model.head_factors(layer, matrix), W, model.shape.d_head)
             self._kept.move_to_end((layer, matrix))
-            while len(self._kept) > 1 and sum(kept.n_bytes for kept in self._kept.values()) > KEPT_BYTES:
+            while len(self._kept) > 1 and sum(kept.n_bytes for kept in self._kept.values()) > KEPT_DIRECTIONS_BYTES:
                 self._kept.popitem(last=False)
             return self._kept[layer, matrix]
 
@@ -120,7 +120,7 @@ def _signs(V: Tensor, W: Tensor) -> Tensor:
     smallest = torch.stack([each.min for each in extremes]).amin(dim=0)
     sign = torch.where(largest >= -smallest, 1.0, -1.0)
     sizes = torch.maximum(largest, -smallest)
-    in_doubt = ((largest + smallest).abs() <= IN_DOUBT * sizes) | (sizes < SMALL)
+    in_doubt = ((largest + smallest).abs() <= IN_DOUBT * sizes) | (sizes < SMALL_SCORE)
     for row in torch.nonzero(in_doubt & V.any(dim=1))[:, 0].tolist():
         scores = torch.cat([part.double() @ V[row].double() for part in torch.split(W, size)])
         first = torch.nonzero(scores.abs() >= (1 - EQUAL) * scores.abs().max())[0, 0]

@@ -14,17 +14,17 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from lexiscope.precompute.errors import BadWeights, NoSafetensors, Offline, SourceNotFound, WeightsError
 from lexiscope.precompute.weights.checkpoint import INDEX_FILE, SINGLE_FILE, no_safetensors, read_json, weight_files
-from lexiscope.precompute.weights.hub_trouble import HubTrouble, Trouble, explain_hub_errors
+from lexiscope.precompute.weights.hub_errors import ErrorKind, HubError, explain_hub_errors
 from lexiscope.precompute.weights.tokenizer_file import FILES as TOKENIZER_FILES
 from lexiscope.precompute.weights.tokenizer_file import has_tokenizer
 
-_SMALL = ["config.json", INDEX_FILE, *TOKENIZER_FILES]
+_SMALL_FILES = ["config.json", INDEX_FILE, *TOKENIZER_FILES]
 
 
 def download(repo_id: str, revision: str | None, accept: Callable[[dict[str, Any]], object]) -> tuple[Path, str]:
     """Return the snapshot folder and its commit hash; `accept(config)` may refuse the model before the weights are
     fetched."""
-    folder = _cached(repo_id, revision) or _fetch(repo_id, revision, _SMALL)
+    folder = _cached(repo_id, revision) or _fetch(repo_id, revision, _SMALL_FILES)
     commit = folder.name
     if not (folder / "config.json").is_file():
         _no_config(repo_id, commit)
@@ -61,41 +61,41 @@ def _snapshot(repo_id: str, commit: str) -> Path:
 def _fetch(repo_id: str, revision: str | None, files: list[str]) -> Path:
     if not sys.stderr.isatty() and constants.HF_HUB_DISABLE_PROGRESS_BARS is None:
         disable_progress_bars()
-    with explain_hub_errors(Path(constants.HF_HUB_CACHE), lambda trouble: _explain(trouble, repo_id, revision)):
+    with explain_hub_errors(Path(constants.HF_HUB_CACHE), lambda error: _explain(error, repo_id, revision)):
         # For a commit hash the download would retry for half a minute before it says that there is no network.
         if _is_commit(revision):
             huggingface_hub.HfApi().model_info(repo_id, revision=revision)
         return Path(huggingface_hub.snapshot_download(repo_id, revision=revision, allow_patterns=files))
 
 
-def _explain(trouble: HubTrouble, repo_id: str, revision: str | None) -> WeightsError:
+def _explain(error: HubError, repo_id: str, revision: str | None) -> WeightsError:
     what = f"{repo_id} at revision {revision}" if revision else repo_id
-    match trouble.kind:
-        case Trouble.NO_ID:
+    match error.kind:
+        case ErrorKind.NO_ID:
             return SourceNotFound(
-                f"{repo_id!r} is neither a folder or file here nor a possible Hub id ({trouble.detail}). "
+                f"{repo_id!r} is neither a folder or file here nor a possible Hub id ({error.detail}). "
                 "Give owner/name as on the Hub, a folder in its format, a .gguf file, or demo."
             )
-        case Trouble.TERMS:
+        case ErrorKind.TERMS:
             return SourceNotFound(
                 f"The Hub gives out {what} only to people who accepted its licence. "
                 "Accept it on the model's page, run `hf auth login`, and try again."
             )
-        case Trouble.NO_ACCESS:
+        case ErrorKind.NO_ACCESS:
             return SourceNotFound(
                 f"There is no folder and no public Hub model {repo_id}. Check the spelling (owner/name); "
                 "for a private model run `hf auth login` first."
             )
-        case Trouble.NO_REVISION:
+        case ErrorKind.NO_REVISION:
             return SourceNotFound(
                 f"The Hub model {repo_id} has no revision {revision}. Give a branch, tag or commit that its page lists."
             )
-        case Trouble.OFFLINE:
+        case ErrorKind.OFFLINE:
             why, remedy = "HF_HUB_OFFLINE is set", "Unset it once to download"
-        case Trouble.STATUS:
-            why, remedy = f"it answers with status {trouble.status}", "Try again later"
-        case Trouble.NO_ANSWER | Trouble.NOT_TAKEN:  # nothing is sent to the Hub here
-            why, remedy = trouble.detail, "Check the network"
+        case ErrorKind.STATUS:
+            why, remedy = f"it answers with status {error.status}", "Try again later"
+        case ErrorKind.NO_ANSWER | ErrorKind.NOT_TAKEN:  # nothing is sent to the Hub here
+            why, remedy = error.detail, "Check the network"
     return Offline(
         f"{what} is not (completely) in the local Hub cache and the Hub cannot be used: {why}. "
         f"{remedy}, or give a local folder, a .gguf file, or demo."

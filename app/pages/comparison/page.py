@@ -207,7 +207,7 @@ _views_lock = Lock()
 def _view(library: Library, comparison: Comparison, kind: str | None, hide_hubs: bool) -> ComparisonView:
     """Make the data of the page, and keep it as long as the comparison and the indexes of both models stay the same."""
     a, b = (WordsOf.of(library, model, hide_hubs=hide_hubs) for model in (comparison.a, comparison.b))
-    key = (kind, hide_hubs, *(words.index.version if words.index else words.fault for words in (a, b)))
+    key = (kind, hide_hubs, *(words.index.version if words.index else words.error for words in (a, b)))
     with _views_lock:
         views = _views.setdefault(comparison, {})
         if key not in views:
@@ -290,7 +290,7 @@ def _side(model: ComparedModel, words: WordsOf) -> ComparedSide:
         d_model=model.d_model,
         words=index is not None,
         lens=words.lens,
-        fault=words.fault,
+        fault=words.error,
         command=rebuild_command(model.source, model.minus.source if model.minus else ""),
         other_weights=words.other_weights,
         layer_pages=index.layers if index and not {"ff_key", "ff_value"}.isdisjoint(index.stored.kinds) else (),

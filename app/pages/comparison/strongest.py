@@ -24,7 +24,7 @@ from lexiscope.precompute.index.parameter_names import matched_name
 # how many pairs of a kind of vectors are shown: beside other kinds, and alone
 MATCHES_SHOWN, MATCHES_SHOWN_ALONE = 6, 24
 MATCH_CANDIDATES = 600  # how many pairs with the largest |r| are searched
-COMPARED = 20  # how many first tokens are searched for common words
+COMMON_WORD_TOKENS = 20  # how many first tokens are searched for common words
 COMMON = 3  # how many words both lists must have in common
 READABLE_TOKENS = 7  # how many first tokens must be words
 
@@ -91,7 +91,7 @@ def _readable(pairs: list[MatchedPair], kind: str, a: WordsOf, b: WordsOf, per_l
 
 
 def _first(words: WordsOf, kind: str, layer: int, index: int, end: str) -> list[int]:
-    return next(iter(words.ids(kind, layer, [index], end, COMPARED)), [])
+    return next(iter(words.ids(kind, layer, [index], end, COMMON_WORD_TOKENS)), [])
 
 
 def _words(pair: MatchedPair, kind: str, a: WordsOf, b: WordsOf) -> MatchedVectors:

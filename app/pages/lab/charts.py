@@ -12,8 +12,8 @@ from lexiscope.precompute.index.lab_record import CoveragePart, InversePart, Kee
 from lexiscope.precompute.paper.lists import printed_number
 
 LENSES: dict[str, tuple[Colour, Mark]] = {"dot": ("first", "circle"), "cosine": ("second", "square")}
-COMPARED: dict[str, str] = {"ff": "FF keys and values", "vo": "w_v and w_o", "qk": "w_q and w_k"}
-SAMPLES: dict[str, str] = {"normal": "normal vectors", "ff_value": "FF values", "hidden": "hidden states"}
+COMPARED_NAMES: dict[str, str] = {"ff": "FF keys and values", "vo": "w_v and w_o", "qk": "w_q and w_k"}
+SAMPLE_NAMES: dict[str, str] = {"normal": "normal vectors", "ff_value": "FF values", "hidden": "hidden states"}
 COVERING: dict[str, str] = {"ff_key": "FF keys", "ff_value": "FF values", "w_v": "w_v", "w_o": "w_o"}
 Target = Literal["own", "last"]
 TARGETS: tuple[Target, ...] = ("own", "last")
@@ -31,7 +31,7 @@ def measured(part: SimilarityPart | CoveragePart, kinds: Iterable[str]) -> Itera
 
 
 def samples(inverse: InversePart) -> Iterator[tuple[str, KeepK]]:
-    for sample in SAMPLES:
+    for sample in SAMPLE_NAMES:
         if scores := getattr(inverse, sample):
             yield sample, scores
 
@@ -40,7 +40,7 @@ def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
     """Draw charts by layer of the similarity of each two kinds of vectors, and of how many neurons have lists with at
     least 15% of their tokens in common."""
     charts = []
-    for compared, name in COMPARED.items():
+    for compared, name in COMPARED_NAMES.items():
         lines = []
         for lens, _, of in measured(similarity, [compared]):
             colour, mark = LENSES[lens]
@@ -85,7 +85,7 @@ def inverse_charts(inverse: InversePart) -> list[LineChart]:
         k = printed_number("keepk_k").value
         levels = [Level("the paper", printed_number(f"keepk_score_{way}").value, at=k) for way in ("transpose", "pinv")]
         inside = sample == "normal" and of.k[0] <= k <= of.k[-1]
-        title = f"keep-k cosine, {SAMPLES[sample]}"
+        title = f"keep-k cosine, {SAMPLE_NAMES[sample]}"
         charts.append(
             LineChart(title, "k (logarithmic)", of.k, lines, ratio, levels if inside else (), logarithmic=True, top=1.0)
         )

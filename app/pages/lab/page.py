@@ -40,7 +40,7 @@ from lexiscope.precompute.index.lab_record import (
 Figure = Literal["similarity", "inverse", "coverage"]
 FIGURES: tuple[Figure, ...] = ("similarity", "inverse", "coverage")
 KEPT_RECORDS = 32  # most records in memory; each stays as long as its file
-COMPARED = {"ff": "ff_key with ff_value", "vo": "w_v with w_o", "qk": "w_q with w_k"}
+COMPARED_VECTORS = {"ff": "ff_key with ff_value", "vo": "w_v with w_o", "qk": "w_q with w_k"}
 KEEP_K = ("k", "transpose", "pseudo", "transpose_same", "pseudo_same")
 HEADINGS = {
     "shuffled_low": "smallest", "shuffled_high": "largest", "matched_bottom": "with bottom",
@@ -103,8 +103,8 @@ class LabView(ViewOfModel):
         """Return the tables of one measurement: a row for each layer, or for each k."""
         if figure == "similarity" and (similarity := self.similarity):
             return [
-                _by_layer(f"Sim_{similarity.k} of {COMPARED[kind]}, lens {lens}", figure, lens, kind, of)
-                for lens, kind, of in measured(similarity, COMPARED)
+                _by_layer(f"Sim_{similarity.k} of {COMPARED_VECTORS[kind]}, lens {lens}", figure, lens, kind, of)
+                for lens, kind, of in measured(similarity, COMPARED_VECTORS)
             ]
         if figure == "coverage" and (coverage := self.coverage):
             return [

@@ -62,7 +62,7 @@ def build_on_ray(
         if orders:
             progress.start_all(builds, list_machines(), size)
             _work(orders, size, progress)
-        return failed + sum(bool(build.failures) for build in builds)
+        return failed + sum(bool(build.errors) for build in builds)
 
 
 def _work(orders: Sequence[Order], size: TaskSize, progress: ClusterProgress) -> None:
@@ -85,9 +85,9 @@ def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
             raise BuildError(refusal(order, outcome))
         build.prepared.write(outcome.made)
     except (LexiscopeError, OSError) as error:
-        if outcome.fault == "machine":
+        if outcome.error == "machine":
             raise
-        build.failures.append(str(error))
+        build.errors.append(str(error))
         could_not_write = outcome.made is not None
         build.given_up = could_not_write or order.pieces[0].part == "vocabulary"
         progress.say(f"lexiscope: {build.name}: {error}")
@@ -97,12 +97,12 @@ def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
 
 def refusal(order: Order, outcome: Outcome) -> str:
     """Say which task failed, where, why, and what would help."""
-    if outcome.fault == "machine":
+    if outcome.error == "machine":
         return (
             f"{outcome.text}: every machine of the cluster needs the same `pip install 'lexiscope[precompute,ray]'` as "
             f"this one; {KEPT}"
         )
-    if outcome.fault == "memory":
+    if outcome.error == "memory":
         manifest = order.build.prepared.manifest
         return (
             f"not enough memory for {task_name(order.pieces)} on {outcome.machine}, not even with {order.threads} "
@@ -114,10 +114,10 @@ def refusal(order: Order, outcome: Outcome) -> str:
 
 def _finish(build: QueuedBuild, progress: ClusterProgress) -> None:
     """Let the new index replace the old one if nothing is left to do and nothing failed."""
-    if build.left or build.failures:
+    if build.left or build.errors:
         return
     try:
         build.prepared.finish(progress)
     except (LexiscopeError, OSError) as error:
-        build.failures.append(str(error))
+        build.errors.append(str(error))
         progress.say(f"lexiscope: {build.name}: {error}")

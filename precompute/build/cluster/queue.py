@@ -11,7 +11,7 @@ from lexiscope.precompute.build.pieces import Task, task_name
 from lexiscope.precompute.build.prepared import PreparedBuild
 from lexiscope.precompute.errors import LexiscopeError
 
-WAIT_SECONDS = 1.0  # the longest time until progress is shown again
+PROGRESS_SECONDS = 1.0  # the longest time until progress is shown again
 
 
 @dataclass(eq=False)
@@ -19,7 +19,7 @@ class QueuedBuild:
     prepared: PreparedBuild
     left: int  # tasks whose pieces are still to be written
     unchanged: int = 0  # layers of a difference in which nothing changed
-    failures: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     given_up: bool = False  # True if nothing more can be written, so that the tasks are of no use
 
     @property
@@ -82,13 +82,13 @@ def work_off(
                 try:
                     running[runner.start(order)] = order
                 except (LexiscopeError, OSError) as error:  # the weights of the order cannot be read
-                    yield order, Outcome("this machine", fault="error", text=str(error))
+                    yield order, Outcome("this machine", error="other", text=str(error))
             show([*running.values()])
             awaited = [task for task, order in running.items() if order.may_be_written()]
-            for task in runner.wait(awaited, WAIT_SECONDS) if awaited else ():
+            for task in runner.wait(awaited, PROGRESS_SECONDS) if awaited else ():
                 order = running.pop(task)
                 outcome = runner.outcome(task)
-                if outcome.fault == "memory" and order.threads > 1:
+                if outcome.error == "memory" and order.threads > 1:
                     again.append(replace(order, threads=order.threads // 2))
                 else:
                     yield order, outcome

@@ -59,10 +59,10 @@ class RayRunner:
         try:
             outcome: Outcome = ray.get(task)  # Ray makes a result again, if it was lost with its machine
         except ray.exceptions.OutOfMemoryError as error:
-            return Outcome("a machine", fault="memory", text=first_line(error))
+            return Outcome("a machine", error="memory", text=first_line(error))
         except ray.exceptions.RayError as error:
             lacks = "No module named" in str(error)
-            return Outcome("a machine", fault="machine" if lacks else "error", text=_reason(error))
+            return Outcome("a machine", error="machine" if lacks else "other", text=_reason(error))
         finally:
             self._layers.pop(task, None)
         return outcome

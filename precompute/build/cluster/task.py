@@ -24,10 +24,10 @@ from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.project.compiled import digest
 
-Fault: TypeAlias = Literal[
+TaskErrorKind: TypeAlias = Literal[
     "memory",  # the task ran out of memory
     "machine",  # the machine has another version of the code: no task can run there
-    "error",  # anything else
+    "other",
 ]
 
 
@@ -48,7 +48,7 @@ class BuildInputs:
 class Outcome:
     machine: str
     made: dict[Piece, Arrays] | None = None
-    fault: Fault | None = None
+    error: TaskErrorKind | None = None
     text: str = ""
 
 
@@ -61,7 +61,7 @@ def run_task(
     machine = machine_name(ray.util.get_node_ip_address(), context.get_node_id())
     if inputs.code != code_version():
         text = f"{machine} has {code_version()}, and the machine that gives out the tasks has {inputs.code}"
-        return Outcome(machine, fault="machine", text=text)
+        return Outcome(machine, error="machine", text=text)
     writer = Writer(board, inputs.name, task, machine)
     try:
         return try_task(
@@ -85,8 +85,8 @@ def try_task(
     except Exception as error:
         _kept.clear()  # the next task starts afresh
         if is_out_of_memory(error):
-            return Outcome(machine, fault="memory", text=first_line(error))
-        return Outcome(machine, fault="error", text=str(error) if isinstance(error, LexiscopeError) else _bug(error))
+            return Outcome(machine, error="memory", text=first_line(error))
+        return Outcome(machine, error="other", text=str(error) if isinstance(error, LexiscopeError) else _bug(error))
 
 
 def _bug(error: Exception) -> str:

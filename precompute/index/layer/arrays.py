@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from lexiscope.precompute.errors import NotFound, ShardDamaged
 from lexiscope.precompute.files import damaged
-from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, fault
+from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, list_error
 from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.shape import ENDS
@@ -39,7 +39,7 @@ class ShardArrays:
 
     def check_ends(self, what: str, ids: Iterable[Array], falling: Iterable[Floats]) -> None:
         for end, listed, scores in zip(ENDS, ids, falling, strict=True):
-            if said := fault(listed, scores, self.shape.d_vocab):
+            if said := list_error(listed, scores, self.shape.d_vocab):
                 raise self.damage(f"{what}{end}) {said}")
 
     def check_range(self, what: str, number: int, count: int) -> None:

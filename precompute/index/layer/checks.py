@@ -14,7 +14,7 @@ _PAIR = {2: "<u4", 4: "<u8"}  # a type that holds two ids as one number, by the 
 
 def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool:
     """Return True if many lists, (..., n) tokens or (..., n, 2) pairs, are sound. The result is False also if scores
-    tie: then `fault` tests each list."""
+    tie: then `list_error` tests each list."""
     if not falling.size:
         return True
     entries = ids if ids.ndim == falling.ndim else ids.view(_PAIR[ids.itemsize])[..., 0]
@@ -26,7 +26,7 @@ def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool
 def unsound(
     ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int, there: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
-    """Return flags (...,) of the lists that have a `fault`, among very many, (..., n) tokens or (..., n, 2) pairs,
+    """Return flags (...,) of the lists that have a `list_error`, among very many, (..., n) tokens or (..., n, 2) pairs,
     without a loop.
 
     `there`, (..., n), flags the entries that are in use, which are the first of each list.
@@ -48,7 +48,7 @@ def _all(flags: NDArray[np.bool_]) -> bool:
     return b"\0" not in flags.tobytes()
 
 
-def fault(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> str | None:
+def list_error(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> str | None:
     """Return a text about what is wrong with one list, (n,) tokens or (n, 2) pairs, or None; if scores tie, the smaller
     ids must come first."""
     if ids.size and ids.max() >= d_vocab:

@@ -2,7 +2,7 @@
 
 A token is a hub, under a lens, if it is in more than HUB_FACTOR times as many of the lists (of all vectors, both ends)
 as it would be if lists were drawn at random. The lens that reads best is the one with the largest share of readable
-words among the first FIRST_TOKENS tokens of all these lists: whole words (`tokens.whole_words`) that are not hubs of
+words among the first TOKENS_SEEN tokens of all these lists: whole words (`tokens.whole_words`) that are not hubs of
 that lens. Of equal lenses it is the first. A layer that is damaged or missing is not counted in either.
 """
 
@@ -18,7 +18,7 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR
 
-FIRST_TOKENS = 10  # tokens of a list that a reader sees at first sight
+TOKENS_SEEN = 10  # tokens of a list that a reader sees at first sight
 
 Counts = NDArray[np.int64]  # (d_vocab,) by token
 
@@ -58,7 +58,7 @@ def _readable_share(shards: Sequence[Shard], stored: Stored, lens: str, words: N
     n_readable = n_tokens = 0
     for shard in shards:
         try:
-            counts = shard.lists_by_first_tokens(lens, FIRST_TOKENS)
+            counts = shard.lists_by_first_tokens(lens, TOKENS_SEEN)
         except IndexFault:
             continue
         n_readable += int(counts[readable].sum())

@@ -28,7 +28,7 @@ from lexiscope.precompute.live.by_words.chance import expected_heads
 from lexiscope.precompute.live.by_words.through_heads import head_outputs, ids_of, word_used
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.proposals import error_of_products
-from lexiscope.precompute.live.vocabulary import BLOCK, count_around
+from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, count_around
 from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer
 from lexiscope.precompute.live.wire.asks import RelationAsk
 from lexiscope.precompute.live.wire.grammar import WordPair
@@ -159,9 +159,9 @@ def _ranks(
     shifts = outputs @ torch.from_numpy(vocabulary.mean)  # (n,)
     scores = exact(torch.arange(n).repeat_interleave(m), targets.flatten()).view(n, m)
     above, below = torch.zeros(n, m, dtype=torch.long), torch.zeros(n, m, dtype=torch.long)
-    for start in range(0, n, BLOCK):
+    for start in range(0, n, PRODUCT_ROWS):
         check()
-        some = slice(start, start + BLOCK)
+        some = slice(start, start + PRODUCT_ROWS)
         product = outputs[some].float().to(device) @ W.T  # (block, d_vocab)
         if lens == "cosine":
             product.sub_(shifts[some, None].float().to(device)).mul_(vocabulary.inverse)

@@ -24,8 +24,8 @@ from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 
-NEAREST = 12  # tokens nearest to the seed words that an answer has
-HEAD_TOKENS = 5  # tokens that an answer has of each head
+NEAREST_TO_SEEDS = 12  # tokens nearest to the seed words that an answer has
+TOKENS_OF_HEAD = 5  # tokens that an answer has of each head
 LARGEST_PRODUCT = 2**26  # numbers of a product: asks that do not fit are searched in another batch
 
 SortableResult = tuple[float, str, int, int, list[float]]  # minus the score, kind, layer, index, scores of the terms
@@ -155,7 +155,7 @@ class SeedSearch:
             q = query.q["reads"]
             products = exact_products([vocabulary.W], best, q[None])[:, 0] - float(vocabulary.mean @ q)
             cosines = products * vocabulary.exact_inverse[best.cpu().numpy()] / np.linalg.norm(q)
-            order, ids = np.argsort(-cosines, kind="stable")[:NEAREST], best.tolist()
+            order, ids = np.argsort(-cosines, kind="stable")[:NEAREST_TO_SEEDS], best.tolist()
             answers.append(scored([ids[at] for at in order], cosines[order].tolist()))
         return answers
 
@@ -167,14 +167,14 @@ class SeedSearch:
             return
         coarse = self._pool.map(lambda query: self.coarse.cosines(query.q["reads"]), queries)
         for query, (cosines, off) in zip(queries, coarse, strict=True):
-            yield query, proposals(cosines, off, 1.0, NEAREST)
+            yield query, proposals(cosines, off, 1.0, NEAREST_TO_SEEDS)
 
     def near_by_product(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
         vocabulary = self.words.reads
         norms = (vocabulary.norm + float(np.linalg.norm(vocabulary.mean)) + self.least) * vocabulary.inverse
         for query, products in self._products([vocabulary.W], queries, "reads"):
             scores = (products - float(vocabulary.mean @ query.q["reads"])) * vocabulary.inverse
-            yield query, proposals(scores, norms, self._factor(query.q["reads"]), NEAREST)
+            yield query, proposals(scores, norms, self._factor(query.q["reads"]), NEAREST_TO_SEEDS)
 
     def _products(
         self, layers: Sequence[Tensor], queries: Sequence[Query], side: str
@@ -201,7 +201,7 @@ class SeedSearch:
         heads: list[HeadReading] = []
         if query.ask.heads:
             every = range(self.w.shape.n_layers), range(self.w.shape.n_heads)
-            (heads,) = head_readings(self.w, self.words, query.q["reads"][None], *every, query.ask.lens, HEAD_TOKENS)
+            (heads,) = head_readings(self.w, self.words, query.q["reads"][None], *every, query.ask.lens, TOKENS_OF_HEAD)
         ranked = (ListEnd(kind, layer, index) for _, kind, layer, index, _ in best[: query.ask.k])
         lists = first_tokens(self.w.vectors, self.words.reads, self.words.writes, query.ask.unbuilt, ranked)
         return {

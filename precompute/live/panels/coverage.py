@@ -31,31 +31,31 @@ from torch import Tensor
 
 from lexiscope.precompute.live.panels.panel import Panel
 from lexiscope.precompute.live.panels.records import Record
-from lexiscope.precompute.live.vocabulary import BLOCK, Tick, top_tokens
+from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, Tick, top_tokens
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import CoverageRow
 from lexiscope.precompute.shape import SIDES
 
-K = 100
-ACTIVE = 10
-KINDS = ("ff_key", "ff_value", "w_v", "w_o")
+COVERED_TOKENS = 100  # first tokens of a hidden state that are looked for
+ACTIVE_VECTORS = 10  # most active vectors of each kind and layer, in whose lists they are looked for
+COVERED_KINDS = ("ff_key", "ff_value", "w_v", "w_o")
 OfLayer = tuple[str, int]  # a kind, or "hidden" for the hidden states, and a layer
 
 
 def rows_of_products(w: Weights, tokens: int) -> int:
     """Return how many vectors of a run are multiplied with the vocabulary."""
-    return w.shape.n_layers * (tokens + len(KINDS) * ACTIVE)
+    return w.shape.n_layers * (tokens + len(COVERED_KINDS) * ACTIVE_VECTORS)
 
 
 def coverage(w: Weights, record: Record, tick: Tick) -> list[CoverageRow]:
     n_layers = w.shape.n_layers
     states = w.model.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
     active = [active_vectors(w, record, layer) for layer in range(n_layers)]
-    vectors = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
+    vectors = {(kind, layer): active[layer][kind] for kind in COVERED_KINDS for layer in range(n_layers)}
     vectors |= {("hidden", layer): states[layer] for layer in range(n_layers)}
     first = _first_tokens(w, vectors, tick)
     rows: list[CoverageRow] = []
-    for kind in KINDS:
+    for kind in COVERED_KINDS:
         for layer in range(n_layers):
             listed = torch.zeros(w.shape.d_vocab, dtype=torch.bool, device=w.device)
             listed[first[kind, layer].flatten()] = True
@@ -76,8 +76,8 @@ def coverage(w: Weights, record: Record, tick: Tick) -> list[CoverageRow]:
 
 
 def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
-    """Return the active vectors of a layer by kind, (up to ACTIVE, d_model), negated where they point to the bottom in
-    this run."""
+    """Return the active vectors of a layer by kind, (up to ACTIVE_VECTORS, d_model), negated where they point to the
+    bottom in this run."""
     coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
     neurons, channels = _largest(coefficients), _largest(subheads)
     keys, values = (w.vectors(kind, layer)[neurons] for kind in ("ff_key", "ff_value"))
@@ -88,8 +88,8 @@ def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
 
 
 def _largest(coefficients: Tensor) -> Tensor:
-    """Return the positions of up to ACTIVE coefficients, of (n,), that are largest in size and not 0."""
-    largest = most_active(coefficients, ACTIVE)
+    """Return the positions of up to ACTIVE_VECTORS coefficients, of (n,), that are largest in size and not 0."""
+    largest = most_active(coefficients, ACTIVE_VECTORS)
     return largest[coefficients[largest] != 0]
 
 
@@ -100,15 +100,15 @@ def most_active(coefficients: Tensor, m: int) -> Tensor:
 
 
 def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dict[OfLayer, Tensor]:
-    """Return the ids (n, K) of the tokens with the largest products for each group of vectors (n, d_model), computed by
-    a few large products."""
+    """Return the ids (n, COVERED_TOKENS) of the tokens with the largest products for each group of vectors
+    (n, d_model), computed by a few large products."""
     reads = {name: rows for name, rows in vectors.items() if SIDES.get(name[0]) == "reads"}
     others = {name: rows for name, rows in vectors.items() if name not in reads}
     first: dict[OfLayer, Tensor] = {}
     for W, group in ((w.W_U, vectors),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
-        ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=w.device)]
-        for block in torch.split(torch.cat(list(group.values())), BLOCK):
-            ids.append(top_tokens(block @ W.T, K).ids)
+        ids = [torch.empty(0, min(COVERED_TOKENS, len(W)), dtype=torch.long, device=w.device)]
+        for block in torch.split(torch.cat(list(group.values())), PRODUCT_ROWS):
+            ids.append(top_tokens(block @ W.T, COVERED_TOKENS).ids)
             tick(len(block))
         first |= zip(group, torch.split(torch.cat(ids), [len(rows) for rows in group.values()]), strict=True)
     return first

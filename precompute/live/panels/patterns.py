@@ -37,7 +37,7 @@ from lexiscope.precompute.live.panels import head_vectors
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS, Products, TokenRows, Vocabularies
-from lexiscope.precompute.live.vocabulary import BLOCK, Tick, best_tokens
+from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, Tick, best_tokens
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import OWN_LISTS, HeadPattern, Look, Message, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
@@ -105,7 +105,7 @@ class _Lists:
         divisors = head_vectors.divisors(w, layer, other, self.heads) if self.lens == "dot" else None
         self.tick(0 if divisors is None else w.shape.count(other))
         head_of = torch.arange(len(vectors), device=w.device) // len(here)
-        for block in torch.split(torch.arange(len(vectors), device=w.device), BLOCK):
+        for block in torch.split(torch.arange(len(vectors), device=w.device), PRODUCT_ROWS):
             scores = self._normed_reads(vectors[block])
             if self.lens == "dot":
                 scores += constant[block, None]
@@ -149,7 +149,7 @@ class _Lists:
         return products
 
     def _listed(self, vectors: Tensor, products: Products) -> Iterator[list[ScoredToken]]:
-        for block in torch.split(vectors, BLOCK):
+        for block in torch.split(vectors, PRODUCT_ROWS):
             scores = products(block)
             self.tick(len(block))
             yield from best_tokens(scores, self.k)

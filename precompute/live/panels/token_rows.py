@@ -11,10 +11,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.weights import SMALLEST, Norm, Weights, mean_and_inverse_lengths
+from lexiscope.precompute.live.weights import LEAST_DIVISOR, Norm, Weights, mean_and_inverse_lengths
 from lexiscope.precompute.live.wire.fields import Lens
 
-ROWS = 1024  # rows from which something is computed at once, so that no second vocabulary is in memory
+ROWS_AT_ONCE = 1024  # rows from which something is computed at once, so that no second vocabulary is in memory
 COSINE_ROWS = 40  # vectors whose products take as long as centring and measuring the rows after a norm
 
 Products = Callable[[Tensor], Tensor]  # vectors (n, d_model) -> scores of every token (n, d_vocab)
@@ -35,7 +35,7 @@ class TokenRows:
         mean = W.mean(dim=1) if w.norm_numbers("attention").centres else torch.zeros(len(W), device=W.device)
         squares = [
             (rows - centre[:, None]).square().mean(dim=1)
-            for rows, centre in zip(torch.split(W, ROWS), torch.split(mean, ROWS), strict=True)
+            for rows, centre in zip(torch.split(W, ROWS_AT_ONCE), torch.split(mean, ROWS_AT_ONCE), strict=True)
         ]
         return cls(W, mean, torch.cat(squares), w.model.embedding_scale)
 
@@ -79,10 +79,12 @@ class TokenRows:
         (d_vocab,); the mean is taken before gain and bias."""
         centre = torch.stack([rows.sum(dim=0) for rows in self._scaled(factor)]).sum(dim=0) / len(self.W)
         lengths = [torch.linalg.vector_norm((rows - centre) * norm.gain, dim=1) for rows in self._scaled(factor)]
-        return centre, 1 / torch.cat(lengths).clamp(min=SMALLEST)
+        return centre, 1 / torch.cat(lengths).clamp(min=LEAST_DIVISOR)
 
     def _scaled(self, factor: Tensor) -> Iterator[Tensor]:
-        for rows, mean, factors in zip(*(torch.split(each, ROWS) for each in (self.W, self.mean, factor)), strict=True):
+        for rows, mean, factors in zip(
+            *(torch.split(each, ROWS_AT_ONCE) for each in (self.W, self.mean, factor)), strict=True
+        ):
             yield (rows - mean[:, None]) * factors[:, None]
 
 

@@ -13,7 +13,7 @@ from lexiscope.precompute.live.wire.grammar import Change, Group, Term, WordPair
 from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
 
 MAX_NUMBER = 10**6  # largest number of a position, layer, neuron or head: far above what any model has
-PANELS: tuple[PanelName, ...] = get_args(PanelName)
+PANEL_NAMES: tuple[PanelName, ...] = get_args(PanelName)
 SEED_RESULTS = 50  # vectors that are about seed words
 HEAD_TOKENS = 8  # tokens of what a head looks for with a word, or writes for it
 LIKELY_TOKENS = 5  # tokens of a prediction, and of each cell of an evolution
@@ -163,9 +163,11 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
     )
     neuron: int | None = _number("A neuron of that layer to tell of in `neurons`, however weak it is")
     head: int | None = _number("A head of that layer to tell more of in `attention` and `patterns`")
-    panel: Annotated[tuple[PanelName, ...], *typed(_named("panel", PANELS, PANELS[0]), list, several=True)] = Field(
-        PANELS[:1],
-        description=f"What to compute: {', '.join(PANELS)}; several, or with commas",
+    panel: Annotated[
+        tuple[PanelName, ...], *typed(_named("panel", PANEL_NAMES, PANEL_NAMES[0]), list, several=True)
+    ] = Field(
+        PANEL_NAMES[:1],
+        description=f"What to compute: {', '.join(PANEL_NAMES)}; several, or with commas",
         examples=[["evolution"]],
     )
     off: grammar.Off = Field(

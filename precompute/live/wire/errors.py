@@ -13,7 +13,7 @@ LexiscopeError (precompute/errors.py)
     │   ├── TokenRefused      the worker does not know this server
     │   └── NotAWorker        what answers is something else
     ├── TooLarge     413  the ask is over a limit; the message has the number
-    ├── LiveFailed   500  a fault of the program in the worker; its log says more
+    ├── LiveFailed   500  an error of the program in the worker; its log says more
     └── VisitorGone  499  nobody reads the answer
 """
 

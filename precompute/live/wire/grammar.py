@@ -72,14 +72,14 @@ Change = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
 # Numbers
 
 
-LARGEST = 1e6
+LARGEST_WEIGHT = 1e6
 NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"  # a pattern, without a sign
 
 
 def checked_size(value: float) -> float:
     """Return the number; raise BadRequest if it is too large for a weight or a coefficient."""
-    if abs(value) > LARGEST:
-        raise BadRequest(f"{value:g} is too large: numbers go up to {LARGEST:g}")
+    if abs(value) > LARGEST_WEIGHT:
+        raise BadRequest(f"{value:g} is too large: numbers go up to {LARGEST_WEIGHT:g}")
     return value
 
 
@@ -274,7 +274,7 @@ def _without_quotes(word: str) -> str:
 # Layers, neurons and heads
 
 
-MOST_LAYERS = 1000  # far above what any model has
+MOST_TYPED_LAYERS = 1000  # far above what any model has
 ALL_LAYERS = "all"
 
 _LAYERS = re.compile(r"[Ll]?([0-9]{1,9})(?:[-–][Ll]?([0-9]{1,9}))?")
@@ -292,7 +292,7 @@ def parse_layers(text: str) -> tuple[int, ...] | None:
     for part in _parts(re.sub(r"\s*[-–]\s*", "-", text)):
         match = _LAYERS.fullmatch(part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
-        if not first <= last < MOST_LAYERS:
+        if not first <= last < MOST_TYPED_LAYERS:
             raise BadRequest(f"layers = {part[:100]!r}: write layers such as 0-3 or 0,2,5, or {ALL_LAYERS}")
         layers |= set(range(first, last + 1))
     if not layers:

@@ -12,6 +12,8 @@ EVENTS = "/events"  # after the path of an ask: the same answer as server-sent e
 WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
 VISITOR_HEADER = "x-lexiscope-visitor"  # a name for the visitor who asks; the worker is fair between visitors
 OTHER_WEIGHTS = 409  # the status of the answer if the worker has other weights
+MOST_ANSWER_BYTES = 1 << 28  # the longest is a prompt's attention: 2,000,000 weights of some 20 digits each
+MOST_RETRY_SECONDS = 3600  # the longest wait that an answer may ask for, in its header Retry-After
 BEARER = "Bearer "  # before the token that server and workers share, in the header Authorization
 
 

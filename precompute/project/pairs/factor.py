@@ -14,7 +14,8 @@ import torch
 from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
 from lexiscope.precompute.project.rounding import TINY, gamma
 
-SMALL = 2.0**-60  # a factor whose largest value is smaller is computed again, scaled: small values of it may be lost
+# A factor whose largest value is smaller is computed again, scaled: small values of it may be lost.
+SMALL_FACTOR = 2.0**-60
 LARGEST_EXPONENT = 100  # largest exponent of scaled weights
 ZERO_SCORE = 2.0**-152  # a score below this is 0 in float32, with a factor of 4 to spare
 
@@ -53,7 +54,7 @@ def scaled_factor(product: torch.Tensor, W: Float32 | Float64, embedding: Embedd
     if not W.any() or not (embedding.norm if lens == "dot" else embedding.inverse_norm).any():
         return None
     factor = Factor.of(product, W, embedding, lens)
-    if factor.largest >= SMALL and (lens == "dot" or _largest(product) >= SMALL):
+    if factor.largest >= SMALL_FACTOR and (lens == "dot" or _largest(product) >= SMALL_FACTOR):
         return factor
     return _scaled_up(product, W, embedding, lens)
 

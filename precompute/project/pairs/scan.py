@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.compiled import FASTMATH, kernel
 from lexiscope.precompute.project.pairs.strips import (
     ERROR_TERMS,
-    FASTMATH,
     LEADING,
     STRIP,
     Bytes,

@@ -9,10 +9,9 @@ are opened, which means that all of their columns are scored.
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.compiled import FASTMATH, kernel
 from lexiscope.precompute.project.pairs.coarse import CoarseSide
 from lexiscope.precompute.project.pairs.strips import (
-    FASTMATH,
     STRIP,
     Bytes,
     Candidates,

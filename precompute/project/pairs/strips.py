@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.compiled import FASTMATH, kernel
 from lexiscope.precompute.project.rounding import UNIT
 
 PREFIXES = (8, 16, 24, 32, 40, 48)  # for each of these numbers of leading coordinates, the norm of the others is stored
 LEADING = PREFIXES[1]  # how many leading coordinates a scan multiplies
 STRIP = 128  # columns that are handled together; shells start at multiples of it
 ERROR_TERMS = 6  # a score is off by at most the sum of so many products of a row's and a column's term
-FASTMATH = {"reassoc", "contract", "nsz"}
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]

@@ -7,7 +7,7 @@ from lexiscope.precompute.project.pairs.factor import Factor, underflow_error
 from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
 from lexiscope.precompute.project.rounding import gamma
 
-TILE_ROWS = 1024  # rows of a tile, which has all columns
+PLAIN_TILE_ROWS = 1024  # rows of a tile, which has all columns
 MOST_HITS = 4_000_000  # pairs of one tile that are moved to the CPU at once
 
 
@@ -29,8 +29,8 @@ def search_tiles(
     b = B.values[columns]
     b_norm = float(_norms(b).max())
     b_error = float(B.error[columns].max())
-    for start in range(0, len(rows), TILE_ROWS):
-        i = rows[start : start + TILE_ROWS]
+    for start in range(0, len(rows), PLAIN_TILE_ROWS):
+        i = rows[start : start + PLAIN_TILE_ROWS]
         a = A.values[i]
         a_norm = _norms(a)
         error = A.error[i] * (b_norm + b_error) + a_norm * (b_error + gamma(a.shape[1] + 8) * b_norm)

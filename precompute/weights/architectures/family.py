@@ -6,7 +6,7 @@ same names say where the hooks of a run are (precompute/live/run.py).
 
 from typing import ClassVar, Literal
 
-from lexiscope.precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.weights.architectures.gguf_layout import Layout
 
 NormName = Literal["attention", "ff", "final"]  # the norm before a layer's attention, before its FF, or before W_U
 Part = Literal["attention", "ff"]  # a part of a layer

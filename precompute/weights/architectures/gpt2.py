@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from lexiscope.precompute.weights.architectures.base import Model
-from lexiscope.precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.weights.architectures.gguf_layout import Layout
 
 
 class GPT2Gguf(Layout):

@@ -10,7 +10,7 @@ import torch
 
 from lexiscope.precompute.errors import BadWeights, UnsupportedArchitecture
 from lexiscope.precompute.weights.architectures.base import Model
-from lexiscope.precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.weights.architectures.gguf_layout import Layout
 
 # The same in every Llama from 3.1 to 3.3.
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}

@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 
 from lexiscope.precompute.errors import BadWeights, UnsupportedArchitecture
 from lexiscope.precompute.weights.architectures import describe, supported
+from lexiscope.precompute.weights.architectures.gguf_layout import Layout
 from lexiscope.precompute.weights.checkpoint import INDEX_FILE, Checkpoint
-from lexiscope.precompute.weights.gguf.layout import Layout
 from lexiscope.precompute.weights.gguf.tokenizer import write_tokenizer
 
 VERSION = 1  # version of what a conversion writes: a new number has old conversions made again

@@ -195,7 +195,7 @@ def test_verify(run: Run, built: Path, tmp_path: Path) -> None:
     assert code == 1
     assert f"{shard.relative_to(tmp_path)} is damaged" in out
     assert "Delete this file and run `lexiscope precompute tiny`" in out
-    assert out.rstrip().endswith("1 problem")
+    assert out.rstrip().endswith("1 error")
 
 
 def test_verify_when_the_weights_are_gone(run: Run, refused: Refused, source: Path, tmp_path: Path) -> None:

@@ -73,4 +73,8 @@ def test_what_is_no_option(run: Run, words: tuple[str, ...]) -> None:
 def test_what_is_usual_is_what_the_measurements_have() -> None:
     """Said twice: a command imports little until it runs."""
     assert (lab.MEASUREMENTS, lab.LARGEST_SEED) == (lab_record.MEASUREMENTS, lab_record.LARGEST_SEED)
-    assert (lab.ACTIVE_VECTORS, lab.LAB_TEXTS, lab.LAB_TOKENS) == (coverage.ACTIVE, runs.LIMIT, runs.LENGTH)
+    assert (lab.ACTIVE_VECTORS, lab.LAB_TEXTS, lab.LAB_TOKENS) == (
+        coverage.ACTIVE_VECTORS,
+        runs.LAB_TEXTS,
+        runs.LAB_TOKENS,
+    )

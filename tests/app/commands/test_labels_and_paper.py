@@ -29,7 +29,7 @@ def test_bad_files(run: Run, tmp_path: Path, site_data: Path) -> None:
     assert f"  {bad}, entry 2, title: it holds U+001B" in out
     assert "missing.json: it cannot be read (No such file or directory)" in out
     assert "entry 3" not in out
-    assert "3 faults" in out
+    assert "3 errors" in out
     assert "\x1b" not in out
 
 

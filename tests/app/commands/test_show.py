@@ -286,7 +286,7 @@ def test_data_is_in_the_working_folder_by_default(
 
 def test_names_in_tables_are_not_markup() -> None:
     console = Console(file=io.StringIO(), width=100)
-    print_models(console, [ModelSummary("[red]x", Path("x"), faults=("[blink]a",))])
+    print_models(console, [ModelSummary("[red]x", Path("x"), errors=("[blink]a",))])
     assert isinstance(console.file, io.StringIO)
     assert "[red]x" in console.file.getvalue()
     assert "[blink]a" in console.file.getvalue()

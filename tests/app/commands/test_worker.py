@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lexiscope.app.commands.worker import say_line
+from lexiscope.app.commands.command import say_line
 
 
 class WritesApart:

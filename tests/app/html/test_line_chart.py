@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lexiscope.app.html.charts import (
-    LABEL,
+    LABEL_CHARACTERS,
     WINDOW,
     attention_squares,
     axis_labels,
@@ -154,7 +154,7 @@ def test_attention() -> None:
 
 def test_labels() -> None:
     few = [{"id": 1, "token": " <b>"}, {"id": 2, "token": "a" * 20}]
-    assert axis_labels(few) == [(0, "␣<b>"), (1, "a" * (LABEL - 1) + "…")]  # type: ignore[arg-type]
+    assert axis_labels(few) == [(0, "␣<b>"), (1, "a" * (LABEL_CHARACTERS - 1) + "…")]  # type: ignore[arg-type]
     many = [{"id": 1, "token": "a"}] * (2 * WINDOW)
     assert axis_labels(many)[:3] == [(0, "0"), (2, "2"), (4, "4")]  # type: ignore[arg-type]
 

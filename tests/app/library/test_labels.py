@@ -82,7 +82,7 @@ def test_changes_are_seen(tmp_path: Path, index: Index) -> None:
         assert titles(labels.of(index).labels) == expected
         versions.append(labels.version())
     assert len({*versions}) == len(versions) - 1  # there are none at the beginning and at the end
-    assert labels.faults() == ()
+    assert labels.errors() == ()
 
 
 def test_bad_files_hide_no_others(tmp_path: Path, index: Index) -> None:
@@ -94,12 +94,12 @@ def test_bad_files_hide_no_others(tmp_path: Path, index: Index) -> None:
     (folder / "e.json").symlink_to("/etc/passwd")
     labels = Labels(tmp_path, 0.0, tuple)
     assert titles(labels.of(index).labels) == ["good"]
-    faults = labels.faults()
-    assert [fault.partition(":")[0].partition(",")[0] for fault in faults] == [
+    errors = labels.errors()
+    assert [error.partition(":")[0].partition(",")[0] for error in errors] == [
         "labels/a.json", "labels/c.json", "labels/d.json", "labels/e.json", "labels/good.json", "labels/good.json",
     ]  # fmt: skip
-    assert str(tmp_path) not in " ".join(faults)
-    assert labels.of(index).faults == (
+    assert str(tmp_path) not in " ".join(errors)
+    assert labels.of(index).errors == (
         f"labels/good.json, entry 3, address: layer 99: {LLAMA} has layers 0 to {index.shape.n_layers - 1}",
     )
 
@@ -109,9 +109,9 @@ def test_the_folder_itself_may_be_bad(tmp_path: Path, index: Index) -> None:
     path.touch()
     labels = Labels(tmp_path, 0.0, tuple)
     assert not labels.of(index)
-    assert "make it a folder" in labels.faults()[0]
+    assert "make it a folder" in labels.errors()[0]
     path.unlink()
-    assert labels.faults() == ()
+    assert labels.errors() == ()
 
 
 def test_a_folder_has_a_limit(tmp_path: Path, index: Index) -> None:
@@ -119,7 +119,7 @@ def test_a_folder_has_a_limit(tmp_path: Path, index: Index) -> None:
         write_labels(tmp_path, f"{number:03}.json", [label("ff/1/3", f"{number}")])
     labels = Labels(tmp_path, 0.0, tuple)
     assert len(labels.of(index).labels) == 200
-    assert "202 files" in labels.faults()[0]
+    assert "202 files" in labels.errors()[0]
 
 
 def test_large_files_are_read_while_others_are_served(tmp_path: Path, index: Index) -> None:
@@ -134,7 +134,7 @@ def test_large_files_are_read_while_others_are_served(tmp_path: Path, index: Ind
     while len(labels.of(index).labels) < 4 and time.monotonic() < until:
         time.sleep(0.05)
     assert titles(labels.of(index).labels) == ["a", "b", "c", "d"]
-    assert labels.faults()[0].startswith("labels/e.json: it is left out")
+    assert labels.errors()[0].startswith("labels/e.json: it is left out")
 
 
 def test_those_that_come_with_the_program(tmp_path: Path, index: Index) -> None:
@@ -154,5 +154,5 @@ def test_the_papers_lists_of_a_larger_model_are_no_faults(tmp_path: Path, index:
 
     labels = Labels(tmp_path, 0.0, built_in).of(index)
     assert len(labels.labels) == 1
-    assert len(labels.faults) == 1
-    assert labels.faults[0].startswith("2 lists of the paper are of parameters that this index does not have")
+    assert len(labels.errors) == 1
+    assert labels.errors[0].startswith("2 lists of the paper are of parameters that this index does not have")

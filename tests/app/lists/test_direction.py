@@ -10,8 +10,8 @@ import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.app.lists.direction_coherence import BEST, JUDGED_TOKENS, direction_coherence, subhead_coherence
-from lexiscope.app.lists.readable import SAME, readable
-from lexiscope.app.pages.head import NAMED, NOISE, TOKENS, MatrixDirections
+from lexiscope.app.lists.readable import INDISTINCT, readable
+from lexiscope.app.pages.head import DIRECTIONS_NAMED, NOISE, VECTOR_TOKENS, MatrixDirections
 from lexiscope.precompute.build.inverted import invert_lists
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, FACTORS, LENSES
@@ -135,7 +135,7 @@ def test_coherence_of_both_sides_at_the_better_end(tmp_path: Path) -> None:
 
     def change(arrays: dict[str, Any]) -> None:
         some_lists_of_words(arrays)
-        arrays["vo_in.coherence"][0] = SAME
+        arrays["vo_in.coherence"][0] = INDISTINCT
         arrays["vo_out.coherence"][2] = np.nan
 
     index = edited(tmp_path, change, k=10)
@@ -153,7 +153,7 @@ def test_coherence_of_both_sides_at_the_better_end(tmp_path: Path) -> None:
                         for kind in kinds:
                             ids, _ = shard.vectors([(kind, head * d_head + j)], lens)
                             coherence = shard.coherences(kind, head * d_head + j, lens)[end]
-                            is_read = word_list(index, ids[0, end, :JUDGED_TOKENS].tolist()) and coherence < SAME
+                            is_read = word_list(index, ids[0, end, :JUDGED_TOKENS].tolist()) and coherence < INDISTINCT
                             sides.append(coherence if is_read else 0.0)
                         at_ends.append(sum(sides) / 2)
                         assert name == ENDS[end]
@@ -179,7 +179,7 @@ def test_the_table_of_a_head(index: Index, lens: str) -> None:
             assert of
             assert measured
             assert beside
-            named = [j for j in measured.best if measured.numbers[j] > NOISE][:NAMED]
+            named = [j for j in measured.best if measured.numbers[j] > NOISE][:DIRECTIONS_NAMED]
             assert (of.best, of.reads, of.subheads_read) == (named, measured.reads, beside.reads)
             for j, row in enumerate(of.rows):
                 end = measured.ends[j]
@@ -187,7 +187,7 @@ def test_the_table_of_a_head(index: Index, lens: str) -> None:
                 assert row["singular"] == arrays[f"{matrix}.singular"][head, j].item()
                 assert row["coherence"] == measured.numbers[j].item()
                 for side, kind in zip(SIDES[matrix], DIRECTIONS[matrix], strict=True):
-                    ids = arrays[f"{kind}.ids"][head * index.shape.d_head + j, at, end, :TOKENS]
+                    ids = arrays[f"{kind}.ids"][head * index.shape.d_head + j, at, end, :VECTOR_TOKENS]
                     assert row["tokens"][side] == [token(number) for number in ids.tolist()]
 
 

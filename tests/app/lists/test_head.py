@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.app.html.tokens import plain_pairs
-from lexiscope.app.pages.head import PAIRS, TOKENS
+from lexiscope.app.pages.head import PAIRS_AT_A_GLANCE, VECTOR_TOKENS
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import shard_layout
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
@@ -37,7 +37,9 @@ def test_every_head(index: Index, lens: str, preset: str) -> None:
             assert glance.hidden == len([pair for pair in everything if pair not in glance.top])
             for end, shown in (("top", glance.top), ("bottom", glance.bottom)):
                 place = (matrix, head, lens, preset, end)
-                expected = [p for p in pairs if (p.matrix, p.head, p.lens, p.preset, p.end) == place][:PAIRS]
+                expected = [p for p in pairs if (p.matrix, p.head, p.lens, p.preset, p.end) == place][
+                    :PAIRS_AT_A_GLANCE
+                ]
                 assert list(shown) == [
                     {"from": token(p.pair[0]), "to": token(p.pair[1]), "score": p.score} for p in expected
                 ]
@@ -47,7 +49,7 @@ def test_every_head(index: Index, lens: str, preset: str) -> None:
         assert [row["subhead"] for row in view.subheads] == list(range(shape.d_head))
         for row in view.subheads:
             for part in "qkvo":
-                ids = arrays[f"w_{part}.ids"][shape.row(f"w_{part}", head, row["subhead"]), at, 0, :TOKENS]
+                ids = arrays[f"w_{part}.ids"][shape.row(f"w_{part}", head, row["subhead"]), at, 0, :VECTOR_TOKENS]
                 assert row[part] == [token(number) for number in ids.tolist()]  # type: ignore[literal-required]
             top_bottom = {m: arrays[f"{m}.similarity"][head, row["subhead"], at].tolist() for m in MATRICES}
             assert row["similarity"] == {m: {"top": top, "bottom": b} for m, (top, b) in top_bottom.items()}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexiscope.app.lists.readable import SAME, STEM, readable
-from lexiscope.app.lists.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
+from lexiscope.app.lists.readable import INDISTINCT, STEM, readable
+from lexiscope.app.lists.worth_reading import CARD_PAIRS, CARD_TOKENS, CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, richest
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
@@ -119,7 +119,7 @@ NEURONS = {  # tokens, and whether they are worth reading
 @pytest.mark.parametrize("name", ["coherence", "similarity"])
 def test_neurons(tmp_path: Path, name: str) -> None:
     lists = all_of(*(at(neuron, tokens) for neuron, (tokens, _) in NEURONS.items()))
-    numbers = {neuron: SAME - 0.01 * (neuron + 1) for neuron in NEURONS}
+    numbers = {neuron: INDISTINCT - 0.01 * (neuron + 1) for neuron in NEURONS}
 
     def by_similarity(array: Any) -> None:
         for neuron, number in numbers.items():
@@ -136,7 +136,7 @@ def test_neurons(tmp_path: Path, name: str) -> None:
         expected = [neuron for neuron, (_, good) in NEURONS.items() if good]
         assert [card["neuron"] for card in cards if card["neuron"] in NEURONS] == expected
         assert [[t["id"] for t in card["tokens"]] for card in cards][:3] == [NEURONS[n][0] for n in expected]
-        assert all(len(card["tokens"]) == TOKENS for card in cards)
+        assert all(len(card["tokens"]) == CARD_TOKENS for card in cards)
         assert cards[0]["number"] == pytest.approx(numbers[0])
         assert len(cards) <= CARDS
 
@@ -153,7 +153,7 @@ def test_keys_that_agree_with_either_end_of_the_value(tmp_path: Path) -> None:
 
     def coherences(array: Any) -> None:
         array[:3] = 0.5
-        array[3] = 0.5, SAME + 0.1  # tokens that the model cannot tell apart, at the bottom
+        array[3] = 0.5, INDISTINCT + 0.1  # tokens that the model cannot tell apart, at the bottom
 
     changes = {"ff_value__ids": lists, "ff__similarity": numbers, "ff_value__coherence": coherences}
     cards = model_view(opened(tmp_path / "tiny", **changes)).agreeing or ()
@@ -214,7 +214,7 @@ def test_heads(tmp_path: Path) -> None:
         assert [card["head"] for card in cards] == [1, 2]
         assert {(card["lens"], card["preset"], card["matrix"]) for card in cards} == {(HEAD_LENS, HEAD_PRESET, "vo")}
         shown = [(pair["from"]["id"], pair["to"]["id"]) for pair in cards[0]["pairs"]]
-        assert shown == good[:PAIRS]
+        assert shown == good[:CARD_PAIRS]
     cards = model_view(index).heads or ()
     assert richest(index, cards) == cards[1]
     assert richest(index, [cards[0]] * CLEAREST + [cards[1]]) == cards[0]

@@ -275,7 +275,7 @@ def test_a_hostile_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from tests.support.workers import listening
 
-    monkeypatch.setattr("lexiscope.app.notebook.site.MOST_BYTES", 100_000)
+    monkeypatch.setattr("lexiscope.app.notebook.site.MOST_ANSWER_BYTES", 100_000)
     packed = {"content-encoding": "gzip"}
     deep, json = b"[" * 90_000, "application/json"
     obeyed = {"error": {"detail": "no\x1b[2J\u202e such neuron"}}

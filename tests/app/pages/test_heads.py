@@ -8,8 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.app.html.links import first_layers
-from lexiscope.app.lists.readable import SAME
-from lexiscope.app.pages.heads import CARDS, Echo, ThroughHeadsView
+from lexiscope.app.lists.readable import INDISTINCT
+from lexiscope.app.lists.worth_reading import CARDS
+from lexiscope.app.pages.heads import Echo, ThroughHeadsView
 from lexiscope.app.urls import format_address
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
@@ -139,7 +140,7 @@ def test_clear_lists_are_of_words_that_are_alike(word_index: Index) -> None:
         reading(2, words(6, 6), 0.4),  # the same again
         reading(3, ids(*FORMS), 0.6),  # one word
         reading(4, ids(*DULL[:6]), 0.6),  # not learned
-        reading(5, words(12, 6), SAME),
+        reading(5, words(12, 6), INDISTINCT),
         reading(6, words(18, 6), None),
         reading(7, words(24, 3) + ids(*LETTERS[:5]), 0.6),
     )

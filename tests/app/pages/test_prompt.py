@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.app.urls import format_address
-from lexiscope.precompute.live.wire.asks import PANELS
+from lexiscope.precompute.live.wire.asks import PANEL_NAMES
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PROMPT, TEXT
 from tests.support.tables import rows
@@ -35,10 +35,10 @@ def _close(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
     )
 
 
-@pytest.mark.parametrize("panel", PANELS)
+@pytest.mark.parametrize("panel", PANEL_NAMES)
 def test_only_the_panel_that_is_open_is_computed(live: TestClient, panel: str) -> None:
     view = live.get(format_address(PROMPT, "json"), params={"text": TEXT, "panel": panel, "layer": 1}).json()
-    assert [name for name in PANELS if view[name] is not None] == [panel]
+    assert [name for name in PANEL_NAMES if view[name] is not None] == [panel]
     page = parsed(live.get(PROMPT, params={"text": TEXT, "panel": panel, "layer": 1, "position": 2}).text)
     assert panel in page.ids()
     for link in {link for link in page.links() if link.startswith("/")}:
@@ -127,7 +127,7 @@ def test_a_run_that_fails_says_so_as_an_event(live: TestClient) -> None:
 
 def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     """Every number of the data is in it, once."""
-    query = f"text=the+dog+and&panel={','.join(PANELS)}&layer=1&neuron=5&head=2&off=1.h0&position=1&k=3"
+    query = f"text=the+dog+and&panel={','.join(PANEL_NAMES)}&layer=1&neuron=5&head=2&off=1.h0&position=1&k=3"
     view = live.get(f"/{GPT2}/prompt.json?{query}").json()
     found = rows(live, f"/{GPT2}/prompt.csv?{query}")
 

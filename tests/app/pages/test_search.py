@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from lexiscope.app import urls
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.first_words import FIRST_WORDS
-from lexiscope.app.pages.search import FIRST_PAIRS, GROUPS, LONGEST
+from lexiscope.app.pages.search import GROUPS, LONGEST_SEARCH, PAIRS_BESIDE
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS
@@ -148,7 +148,7 @@ def test_pairs_of_one_word_or_two(
 def _check_pairs(index: Index, q: str, lens: str, kind: str | None, expected: list[dict[str, Any]]) -> None:
     if kind is None:
         view = search_view(index, q, lens)
-        assert (view.pairs_total, view.pairs) == (len(expected), expected[:FIRST_PAIRS])
+        assert (view.pairs_total, view.pairs) == (len(expected), expected[:PAIRS_BESIDE])
         if view.pages == 1:
             view = search_view(index, q, lens, size=max(1, view.total // 2))
         if view.pages > 1:
@@ -216,7 +216,7 @@ def test_pieces_of_words_that_are_no_tokens(index: Index, monkeypatch: pytest.Mo
     assert search_view(index, "dog").pieces == []
 
 
-@given(st.text(max_size=LONGEST))
+@given(st.text(max_size=LONGEST_SEARCH))
 def test_any_text_has_an_answer(index: Index, q: str) -> None:
     try:
         view = search_view(index, q)

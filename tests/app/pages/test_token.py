@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexiscope.app.lists.first_words import FIRST_WORDS
-from lexiscope.app.pages.token import FIRST_LISTINGS, FIRST_PAIRS
+from lexiscope.app.pages.token import LISTINGS_OF_KIND, PAIRS_OF_MATRIX
 from lexiscope.precompute.build.inverted import invert_pairs
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index import tensor_file
@@ -100,11 +100,11 @@ def test_all_kinds(indexes: dict[str, Index], name: str, number: int, lens: str,
     for role in view.roles:
         expected = places(name, number, lens, role.kind, role.end)
         assert role.role == ROLES[role.kind if role.kind == "ff_up" else SIDES[role.kind], role.end]
-        assert (role.total, list(role.places)) == (len(expected), expected[:FIRST_LISTINGS])
+        assert (role.total, list(role.places)) == (len(expected), expected[:LISTINGS_OF_KIND])
     by_matrix = {matrix: pairs(name, number, lens, preset, (matrix,)) for matrix in MATRICES}
     assert view.totals == {matrix: len(found) for matrix, found in by_matrix.items()}
     assert view.pairs_total == sum(view.totals.values())
-    assert view.pairs == [place for found in by_matrix.values() for place in found[:FIRST_PAIRS]]
+    assert view.pairs == [place for found in by_matrix.values() for place in found[:PAIRS_OF_MATRIX]]
     assert (view.page, view.pages, view.kind) == (1, 1, None)
     assert view.missing == tuple(sorted(set(range(SHAPES[name].n_layers)) - set(READY[name])))
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.app.urls import DATA_FORMATS, format_address
-from lexiscope.precompute.live.wire.asks import PANELS
+from lexiscope.precompute.live.wire.asks import PANEL_NAMES
 from tests.support.pages import parsed
 from tests.support.site import GPT2, HEADS, LLAMA, PAGES, PROMPT, RELATION, SEEDS
 
@@ -74,7 +74,7 @@ def test_a_form_is_checked_like_an_address(client: TestClient, query: str, field
 def test_no_link_and_no_form_of_ours_has_one(live: TestClient) -> None:
     """All that one can come to from these pages. An argument that is none, put last, is the first to be refused; pages
     that would be computed are not opened."""
-    opened = [*PAGES.values(), *LIVE, f"{PROMPT}&panel={','.join(PANELS)}"]
+    opened = [*PAGES.values(), *LIVE, f"{PROMPT}&panel={','.join(PANEL_NAMES)}"]
     seen: set[tuple[str, str]] = set()  # kinds of pages, and an argument of each or none
     while opened:
         for address in _addresses(live.get(opened.pop()).text):

@@ -15,7 +15,7 @@ from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, make_l
 from lexiscope.precompute.index.layout import misfits, shard_layout
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
-from lexiscope.precompute.project.coherence import FIRST_TOKENS
+from lexiscope.precompute.project.coherence import COHERENT_TOKENS
 from lexiscope.precompute.shape import COMPARED, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.architectures.base import Model
@@ -140,7 +140,7 @@ def check_coherence_and_similarity(built: Built) -> int:
         n_hubs += int(hubs.sum())
         for kind, ids in lists.items():
             for end in range(len(ENDS)):
-                naive = brute.coherence(ids[:, lens, end], hubs, built.embedding(kind), FIRST_TOKENS)
+                naive = brute.coherence(ids[:, lens, end], hubs, built.embedding(kind), COHERENT_TOKENS)
                 np.testing.assert_allclose(arrays[f"{kind}.coherence"][:, lens, end], naive, atol=2e-5)
     check_similarities(built, lists)
     return n_hubs

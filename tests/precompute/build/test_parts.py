@@ -12,11 +12,13 @@ import pytest
 from rich.console import Console
 
 from lexiscope.precompute.build.build_folder import missing_pieces
+from lexiscope.precompute.build.pieces import MAKERS
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.errors import NotFound, NotStored, ShardDamaged
 from lexiscope.precompute.index import layout
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layout import MOMENTS, Piece
+from lexiscope.precompute.index.index_files import LAYOUTS
+from lexiscope.precompute.index.layout import MOMENTS, PARTS, Piece
 from lexiscope.precompute.index.manifest import MANIFEST, Manifest
 from lexiscope.precompute.index.tensor_file import TensorFile, write_tensors
 from lexiscope.precompute.travel.in_folder import IndexInFolder
@@ -27,6 +29,10 @@ from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import Listener, contents, copy, faults, quick_build, stamps
 
 STATS = [Piece("stats", layer) for layer in range(3)]
+
+
+def test_every_part_has_a_layout_and_a_maker() -> None:
+    assert {*PARTS} == {*LAYOUTS} == {*MAKERS}
 
 
 @pytest.fixture

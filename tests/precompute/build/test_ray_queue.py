@@ -107,7 +107,7 @@ def test_memory_that_runs_out_is_tried_with_fewer_threads(
     outcomes = {
         name_of(order.pieces): outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)
     }
-    assert {piece: outcome.fault for piece, outcome in outcomes.items()} == {0: None, 1: None, 2: None}
+    assert {piece: outcome.error for piece, outcome in outcomes.items()} == {0: None, 1: None, 2: None}
     assert [threads for piece, threads in runner.tried if piece == 1] == tried
     assert {threads for piece, threads in runner.tried if piece != 1} == {8}
 
@@ -120,7 +120,7 @@ def test_memory_that_never_suffices_is_named(begun: QueuedBuild, monkeypatch: py
     runner = runner_of(begun, make, monkeypatch)
     outcomes = list(work_off(orders_of(begun, 3), runner, lambda _: None))
     assert sorted(runner.tried) == [(0, 3), (1, 1), (1, 3), (2, 3)]
-    ((order, outcome),) = [(order, outcome) for order, outcome in outcomes if outcome.fault]
+    ((order, outcome),) = [(order, outcome) for order, outcome in outcomes if outcome.error]
     assert refusal(order, outcome) == (
         "not enough memory for layer 1 on here, not even with 1 thread (DefaultCPUAllocator: can't allocate memory for "
         f"1): use smaller lists (--pairs {PAIRS} and --k {K} now) or larger machines; finished layers are kept, and "
@@ -142,8 +142,8 @@ def test_weights_that_cannot_be_sent_are_a_fault_of_their_layer(
         name_of(order.pieces): outcome
         for order, outcome in work_off(orders_of(begun, 8), NoSecond(inputs), lambda _: None)
     }
-    assert outcomes[1] == Outcome("this machine", fault="error", text="the file is cut short")
-    assert (outcomes[0].fault, outcomes[2].fault) == (None, None)
+    assert outcomes[1] == Outcome("this machine", error="other", text="the file is cut short")
+    assert (outcomes[0].error, outcomes[2].error) == (None, None)
 
 
 def test_nothing_is_taken_before_the_vocabulary_and_no_more_waits_than_may(

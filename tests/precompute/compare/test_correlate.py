@@ -50,8 +50,8 @@ def vectors(all_rows: NDArray[np.float64], n_layers: int) -> Vectors:
 def test_against_a_full_sort(
     A: NDArray[np.float64], B: NDArray[np.float64], block: int, kept_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BLOCK", block)
-    monkeypatch.setattr(module, "KEPT_BYTES", kept_bytes)
+    monkeypatch.setattr(module, "CORRELATED_ROWS", block)
+    monkeypatch.setattr(module, "KEPT_LAYERS_BYTES", kept_bytes)
     matches = Matches(len(A), len(B), 10), Matches(len(B), len(A), 10)
     shares: list[float] = []
     with ThreadPoolExecutor(3) as pool:

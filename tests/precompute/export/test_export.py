@@ -104,10 +104,13 @@ def test_csv(index: Index, tmp_path: Path) -> None:
 
 
 def test_the_manifest_names_every_file(index: Index, folder: Path) -> None:
-    manifest = json.loads((folder / job.MANIFEST).read_bytes())
+    manifest = json.loads((folder / job.EXPORT_MANIFEST).read_bytes())
     assert (manifest["model"], manifest["build"]) == ("tiny", index.manifest.build)
     assert manifest["layers"] == [*index.layers]
-    assert {path.name for path in folder.iterdir()} == {job.MANIFEST, *(file["file"] for file in manifest["files"])}
+    assert {path.name for path in folder.iterdir()} == {
+        job.EXPORT_MANIFEST,
+        *(file["file"] for file in manifest["files"]),
+    }
     for file in manifest["files"]:
         content = (folder / file["file"]).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
@@ -141,7 +144,7 @@ def test_what_is_there_is_not_touched(index: Index, tmp_path: Path, what: str) -
     place = tmp_path / "lists"
     if what == "a folder":
         place.mkdir()
-        (place / job.MANIFEST).write_text("somebody's")
+        (place / job.EXPORT_MANIFEST).write_text("somebody's")
     elif what == "a file":
         place.write_text("somebody's")
     elif what == "a link":
@@ -170,7 +173,7 @@ def test_two_at_once(index: Index, tmp_path: Path, name: str, monkeypatch: pytes
     with pytest.raises(BuildError, match="Directory not empty; give another folder"):
         exported(index, tmp_path / name, names=("w_q",))
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert {path.name for path in (tmp_path / name).iterdir()} == {job.MANIFEST, "w_o.parquet"}
+    assert {path.name for path in (tmp_path / name).iterdir()} == {job.EXPORT_MANIFEST, "w_o.parquet"}
 
 
 def test_a_folder_that_cannot_be_made(index: Index, tmp_path: Path) -> None:
@@ -236,7 +239,7 @@ def test_lists_that_are_all_empty(difference_data: Path, tmp_path: Path) -> None
 def test_the_command_takes_a_lens(index: Index, tmp_path: Path, option: str) -> None:
     data, lists = str(index.folder.parent), tmp_path / "lists"
     assert main(["export", "tiny", "--data", data, "-o", str(lists), "--kinds", "w_o,vo", option, "dot"]) == 0
-    assert {path.name for path in lists.iterdir()} == {job.MANIFEST, "w_o.parquet", "vo.parquet"}
+    assert {path.name for path in lists.iterdir()} == {job.EXPORT_MANIFEST, "w_o.parquet", "vo.parquet"}
     assert pq.read_table(lists / "vo.parquet")["lens"].unique().to_pylist() == ["dot"]
     columns = pq.ParquetFile(lists / "vo.parquet").metadata.row_group(0)
     assert {columns.column(at).compression for at in range(columns.num_columns)} == {"ZSTD"}

@@ -25,20 +25,20 @@ def test_models_in_a_data_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     write_index(tmp_path / "renamed", make_manifest(model="d"))
     a, b, c, renamed = list_models(tmp_path)
-    assert (a.name, a.layers, a.n_layers, a.faults) == ("a", (0, 1, 2, 3), 4, ())
+    assert (a.name, a.layers, a.n_layers, a.errors) == ("a", (0, 1, 2, 3), 4, ())
     assert a.n_bytes == sum(path.stat().st_size for path in (tmp_path / "a").glob("*.safetensors"))
     assert (b.name, b.layers, b.n_layers) == ("b", (3,), 4)
-    assert "layer-2.safetensors is cut short" in b.faults[0]
+    assert "layer-2.safetensors is cut short" in b.errors[0]
     assert (c.name, c.layers, c.n_layers) == ("c-broken", (), 0)
-    assert "manifest.json is damaged" in c.faults[0]
-    assert "is of another model, d: rename the folder" in renamed.faults[0]
+    assert "manifest.json is damaged" in c.errors[0]
+    assert "is of another model, d: rename the folder" in renamed.errors[0]
 
 
 def test_a_model_whose_folder_is_called_demo(tmp_path: Path) -> None:
     """The name stands for another model; its folder is one like any other."""
     write_index(tmp_path / "demo", make_manifest(model="demo"), layers=(1,))
     (summary,) = list_models(tmp_path)
-    assert (summary.name, summary.layers, summary.faults) == ("demo", (1,), ())
+    assert (summary.name, summary.layers, summary.errors) == ("demo", (1,), ())
     with pytest.raises(NotFound, match=r"\(built: demo\)"):
         open_model(tmp_path, "demo")
 

@@ -19,7 +19,14 @@ from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index import comparison_record as record
 from lexiscope.precompute.index import lab_record, layout, tensor_file
 from lexiscope.precompute.index.label_address import KINDS, parse_label_address
-from lexiscope.precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
+from lexiscope.precompute.index.label_files import (
+    LABELS,
+    MOST_FILE_BYTES,
+    MOST_FILES,
+    MOST_FOLDER_BYTES,
+    MOST_LABELS,
+    Label,
+)
 from lexiscope.precompute.index.layer import hubs
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import (
@@ -97,16 +104,16 @@ def test_moments() -> None:
 def test_similarity_and_coherence() -> None:
     text = " ".join(section("Shard").split())
     assert f"from the first {coherence.DEPTH} tokens of a list" in text
-    assert f"first {coherence.FIRST_TOKENS} tokens that are not hubs" in text
+    assert f"first {coherence.COHERENT_TOKENS} tokens that are not hubs" in text
     assert f"more than {HUB_FACTOR} times as many" in text
     assert f"{HUB_FACTOR} × {coherence.DEPTH} / d_vocab" in text
     assert brute_lists.SIMILARITY_K == brute_lists.DEPTH == coherence.DEPTH
-    assert f"among the first {hubs.FIRST_TOKENS} tokens" in " ".join(section("Manifest").split())
-    assert brute_lists.READ_FIRST == hubs.FIRST_TOKENS
-    assert brute_lists.FIRST_TOKENS == coherence.FIRST_TOKENS
-    assert f"first {readability.FIRST_PAIRS} pairs of a list" in text
+    assert f"among the first {hubs.TOKENS_SEEN} tokens" in " ".join(section("Manifest").split())
+    assert brute_lists.READ_FIRST == hubs.TOKENS_SEEN
+    assert brute_lists.COHERENT_TOKENS == coherence.COHERENT_TOKENS
+    assert f"first {readability.PAIRS_READ} pairs of a list" in text
     assert f"over the {readability.LIKE_IT} other pairs" in text
-    assert (brute_lists.FIRST_PAIRS, brute_lists.LIKE_IT) == (readability.FIRST_PAIRS, readability.LIKE_IT)
+    assert (brute_lists.PAIRS_READ, brute_lists.LIKE_IT) == (readability.PAIRS_READ, readability.LIKE_IT)
     assert brute_lists.HUB_FACTOR == HUB_FACTOR
 
 
@@ -237,7 +244,7 @@ def test_comparison() -> None:
 def test_labels() -> None:
     page = section("Labels")
     assert f"`{LABELS}/*.json`" in page
-    for limit in (MOST_BYTES, MOST_LABELS, MOST_BYTES_OF_ALL, MOST_FILES):
+    for limit in (MOST_FILE_BYTES, MOST_LABELS, MOST_FOLDER_BYTES, MOST_FILES):
         assert f" {limit:,} " in page
     assert [row[0] for row in rows(page, "field of a label")] == [*Label.model_fields]
     addresses = rows(page, "address of a label")
@@ -284,5 +291,5 @@ def test_numbers_of_the_lab() -> None:
     assert f"| {similarity.SHUFFLES} |" in text
     assert f"| {coverage.DRAWN}: positions" in text
     assert f"size={coverage.DRAWN})[n mod {coverage.DRAWN}]" in text
-    assert f"size={2 * inverse.SAMPLES})" in text
+    assert f"size={2 * inverse.SAMPLE_SIZE})" in text
     assert f"`{PARTIAL_COVERAGE}`" in text

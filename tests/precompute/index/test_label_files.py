@@ -20,7 +20,7 @@ def parsed(*entries: Any) -> label_files.LabelFile:
 
 def test_the_example_is_good() -> None:
     file = read_label_file(EXAMPLE, "smollm2.json")
-    assert file.faults == ()
+    assert file.errors == ()
     assert [filed.label.about.kind for filed in file.labels] == ["ff", "vo"]
     assert [(filed.file, filed.entry) for filed in file.labels] == [("smollm2.json", 1), ("smollm2.json", 2)]
 
@@ -45,7 +45,7 @@ def test_fields_that_are_missing_have_defaults() -> None:
 ])  # fmt: skip
 def test_good(fields: dict[str, Any]) -> None:
     file = parsed(GOOD | fields)
-    assert (len(file.labels), file.faults) == (1, ())
+    assert (len(file.labels), file.errors) == (1, ())
 
 
 @pytest.mark.parametrize(("fields", "field", "said"), [
@@ -85,17 +85,17 @@ def test_good(fields: dict[str, Any]) -> None:
 def test_bad_entries_are_named_and_the_others_used(fields: dict[str, Any], field: str | None, said: str) -> None:
     file = parsed(GOOD, GOOD | fields, GOOD)
     assert [filed.entry for filed in file.labels] == [1, 3]
-    fault = file.faults[0]
-    assert fault.startswith(f"x.json, entry 2, {field}: " if field else "x.json, entry 2: ")
-    assert said in fault
-    assert fault.isprintable()
+    error = file.errors[0]
+    assert error.startswith(f"x.json, entry 2, {field}: " if field else "x.json, entry 2: ")
+    assert said in error
+    assert error.isprintable()
 
 
 @pytest.mark.parametrize("entry", [None, 1, "gpt2", [], [[[]]], {}])
 def test_what_is_no_label(entry: Any) -> None:
     file = parsed(entry, GOOD)
     assert [filed.entry for filed in file.labels] == [2]
-    assert file.faults[0].startswith("x.json, entry 1")
+    assert file.errors[0].startswith("x.json, entry 1")
 
 
 @pytest.mark.parametrize(("content", "said"), [
@@ -114,22 +114,22 @@ def test_what_is_no_label(entry: Any) -> None:
 def test_bad_files_are_named(content: bytes, said: str) -> None:
     file = parse_labels(content, "x.json")
     assert file.labels == ()
-    (fault,) = file.faults
-    assert fault.startswith("x.json: ")
-    assert said in fault
+    (error,) = file.errors
+    assert error.startswith("x.json: ")
+    assert said in error
 
 
 def test_half_a_character() -> None:
     for content in (b'[{"address": "gpt2", "title": "\\ud800"}]', b'[{"\\udfff": 1}]'):
         file = parse_labels(content, "x.json")
         assert file.labels == ()
-        assert file.faults[0].encode().startswith(b"x.json, entry 1")
+        assert file.errors[0].encode().startswith(b"x.json, entry 1")
 
 
 def test_many_faults_are_counted() -> None:
-    faults = parsed(*[{"title": "x"}] * 50, *[{}] * 2).faults
-    assert len(faults) == label_files.MOST_FAULTS + 1
-    assert faults[-1] == "x.json: 32 more faults like these"
+    errors = parsed(*[{"title": "x"}] * 50, *[{}] * 2).errors
+    assert len(errors) == label_files.MOST_ERRORS + 1
+    assert errors[-1] == "x.json: 32 more errors like these"
 
 
 # Files of a folder
@@ -152,7 +152,7 @@ def test_links_may_not_lead_out(tmp_path: Path) -> None:
     (folder / "x.json").symlink_to(outside)
     file = read_label_file(folder / "x.json", "x.json", inside=folder)
     assert file.labels == ()
-    assert "outside" in file.faults[0]
+    assert "outside" in file.errors[0]
     (folder / "real.json").write_text(json.dumps([GOOD]))
     (folder / "y.json").symlink_to(folder / "real.json")
     assert read_label_file(folder / "y.json", "y.json", inside=folder).labels
@@ -179,7 +179,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, what: str) -> None:
                 pytest.skip("the superuser reads everything")
     file = read_label_file(path, "x.json", tmp_path)
     assert file.labels == ()
-    assert file.faults[0].startswith("x.json: it cannot be read")
+    assert file.errors[0].startswith("x.json: it cannot be read")
 
 
 def test_names_of_any_bytes_are_text() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexiscope.precompute.index.layer.checks import fault, unsound
+from lexiscope.precompute.index.layer.checks import list_error, unsound
 
 D_VOCAB = 6
 
@@ -29,9 +29,9 @@ def test_unsound_lists_are_those_with_a_fault(lists: list[tuple[list[int], list[
     pairs = np.stack([ids, ids[:, ::-1]], axis=-1)
     for entries in (ids, pairs):
         assert unsound(entries, scores, D_VOCAB).tolist() == [
-            fault(one, falling, D_VOCAB) is not None for one, falling in zip(entries, scores, strict=True)
+            list_error(one, falling, D_VOCAB) is not None for one, falling in zip(entries, scores, strict=True)
         ]
         assert unsound(entries, scores, D_VOCAB, there).tolist() == [
-            fault(one[:count], falling[:count], D_VOCAB) is not None
+            list_error(one[:count], falling[:count], D_VOCAB) is not None
             for one, falling, count in zip(entries, scores, counts, strict=True)
         ]

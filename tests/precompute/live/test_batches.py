@@ -19,7 +19,7 @@ def test_prompts_of_like_length_run_together(lengths: list[int], groups: list[li
 
 
 def test_a_pass_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "PASS_TOKENS", 30)
+    monkeypatch.setattr(batches, "MOST_PASS_TOKENS", 30)
     assert of_like_length([10, 10, 10, 10], [1, 1, 1, 1]) == [[0, 1, 2], [3]]
     assert of_like_length([10, 10, 10], [2, 2, 1]) == [[0], [1, 2]]
     assert of_like_length([50, 50], [1, 1]) == [[0], [1]]

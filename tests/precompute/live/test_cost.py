@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from lexiscope.precompute.live.cost import PASS_TOKENS, ask_cost, row_cost, token_cost
+from lexiscope.precompute.live.cost import PASS_OVERHEAD_TOKENS, ask_cost, row_cost, token_cost
 from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.panels.attention import NUMBER_COST
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS
@@ -47,7 +47,8 @@ def multiplications(work: Callable[[], object]) -> float:
 ])  # fmt: skip
 def test_a_run(case: Case, ask: PromptAsk) -> None:
     tokens, s = case.engine.token_count(ask.text), case.engine.shape
-    other: float = (2 if ask.changes else 1) * s.n_layers * PASS_TOKENS * token_cost(s)  # what is no multiplication
+    runs = 2 if ask.changes else 1
+    other: float = runs * s.n_layers * PASS_OVERHEAD_TOKENS * token_cost(s)  # what is no multiplication
     if "attention" in ask.panel:
         other += NUMBER_COST * s.n_layers * s.n_heads * tokens * (tokens + 1) / 2
     if ask.lens == "cosine":  # of all tokens, sums and lengths
@@ -70,7 +71,7 @@ def test_states(case: Case, layer: int | None, layers: int) -> None:
     """Only the layers up to the one that is asked for run."""
     ask, s = StatesAsk(text=TEXT, layer=layer), case.engine.shape
     tokens = case.engine.token_count(TEXT)
-    other = layers * PASS_TOKENS * token_cost(s)
+    other = layers * PASS_OVERHEAD_TOKENS * token_cost(s)
     counted = multiplications(lambda: case.engine.answer(ask))
     assert case.engine.cost(ask, tokens) - other == pytest.approx(counted, rel=0.3)
     given = StatesReadingAsk(states=case.engine.answer(ask)["states"])

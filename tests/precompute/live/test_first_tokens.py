@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from lexiscope.precompute.live.first_tokens import LENGTH, ListEnd, first_tokens
+from lexiscope.precompute.live.first_tokens import FIRST_TOKENS_MADE, ListEnd, first_tokens
 from lexiscope.precompute.live.wire.answers import ActiveNeuron, FirstTokens
 from lexiscope.precompute.live.wire.asks import SeedsAsk
 from lexiscope.precompute.live.wire.fields import End, Lens, Unbuilt
@@ -19,7 +19,7 @@ def check(case: Case, lists: list[FirstTokens], lens: Lens) -> None:
     for found in lists:
         W = (case.model.W_E if SIDES[found["kind"]] == "reads" else case.model.W_U).numpy()
         v = case.model.vectors(found["layer"], found["kind"]).numpy()[found["index"]]
-        ids, _ = vector_lists(W, v[None], LENGTH)
+        ids, _ = vector_lists(W, v[None], FIRST_TOKENS_MADE)
         assert found["tokens"] == ids[0, int(lens == "cosine"), int(found["end"] == "bottom")].tolist()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.coherence import FIRST_TOKENS, Directions, coherence, hubs, pair_coherence
+from lexiscope.precompute.project.coherence import COHERENT_TOKENS, Directions, coherence, hubs, pair_coherence
 from lexiscope.precompute.project.embedding import Embedding
 from lexiscope.precompute.shape import HUB_FACTOR
 from tests.precompute.project.vocabularies import vocabulary
@@ -39,7 +39,7 @@ def test_coherence(kind: str, d_vocab: int, k: int, hub_share: float, seed: int)
     ids, left_out = lists(random, 5, min(k, d_vocab), d_vocab), random.random(d_vocab) < hub_share
     found = coherence(ids, left_out, directions(E))
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, brute.coherence(ids, left_out, E, FIRST_TOKENS), atol=2e-5)
+    np.testing.assert_allclose(found, brute.coherence(ids, left_out, E, COHERENT_TOKENS), atol=2e-5)
 
 
 def test_equal_directions_are_coherent_and_fewer_than_two_tokens_are_not_a_number() -> None:
@@ -75,6 +75,6 @@ def test_pair_coherence(n: int, d_vocab: int, hub_share: float, seed: int) -> No
     E, F = vocabulary("random", d_vocab, 5, seed), vocabulary("offset", d_vocab, 5, seed + 1)
     pairs, left_out = random.integers(0, d_vocab, (n, 2)).astype(np.int32), random.random(d_vocab) < hub_share
     sides = [np.array([list(dict.fromkeys(pairs[:, side].tolist()))], np.int64) for side in (0, 1)]
-    naive = [brute.coherence(tokens, left_out, W, FIRST_TOKENS)[0] for tokens, W in zip(sides, (E, F), strict=True)]
+    naive = [brute.coherence(tokens, left_out, W, COHERENT_TOKENS)[0] for tokens, W in zip(sides, (E, F), strict=True)]
     found = pair_coherence(pairs, left_out, directions(E), directions(F))
     np.testing.assert_allclose(found, np.mean(naive), atol=2e-5)

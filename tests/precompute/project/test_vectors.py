@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lexiscope.precompute.errors import BadWeights
 from lexiscope.precompute.project.embedding import Embedding
 from lexiscope.precompute.project.vector_kernel import GROUP, kth_largest
-from lexiscope.precompute.project.vectors import BLOCK, MARGIN, Lists, Projector
+from lexiscope.precompute.project.vectors import MARGIN, MOST_VECTORS, Lists, Projector
 from tests.precompute.project.vocabularies import KINDS, vocabulary
 from tests.support import brute
 
@@ -88,7 +88,7 @@ def test_every_k_of_a_small_vocabulary() -> None:
         same(project(E, V, k), E, V, k)
 
 
-@pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7])
+@pytest.mark.parametrize("n", [1, MOST_VECTORS - 1, MOST_VECTORS, MOST_VECTORS + 1, 2 * MOST_VECTORS + 7])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blocks(n: int, threads: int) -> None:
     E, V = vocabulary("heavy tail", 130, 9, n), vectors("heavy tail", n, 9, n)

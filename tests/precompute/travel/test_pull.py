@@ -22,8 +22,7 @@ from lexiscope.precompute.index.lab_record import LAB, LabRecord
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from lexiscope.precompute.travel.in_folder import IndexInFolder
-from lexiscope.precompute.travel.published import open_published
-from lexiscope.precompute.travel.pull import PULLED, PullOptions, PullProgress, pull
+from lexiscope.precompute.travel.pull import PULLED, PullOptions, PullProgress, open_published, pull
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
 from tests.support.builds import faults
 from tests.support.dataset_hub import DatasetHub

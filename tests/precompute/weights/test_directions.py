@@ -151,7 +151,7 @@ def test_only_the_last_ones_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     model = plain(tiny_gpt2, tmp_path)
     one = model.directions.of(0, "vo")
     assert model.directions.of(0, "vo") is one
-    monkeypatch.setattr(directions, "KEPT_BYTES", 2 * one.n_bytes)
+    monkeypatch.setattr(directions, "KEPT_DIRECTIONS_BYTES", 2 * one.n_bytes)
     model.directions.of(0, "qk")
     assert model.directions.of(0, "vo") is one
     model.directions.of(1, "vo")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
-from lexiscope.precompute.live.by_words.seeds import HEAD_TOKENS, NEAREST, Query
+from lexiscope.precompute.live.by_words.seeds import NEAREST_TO_SEEDS, TOKENS_OF_HEAD, Query
 from lexiscope.precompute.live.proposals import proposals
 from lexiscope.precompute.live.seed_ranking import find_seed, rank_by_seeds
 from lexiscope.precompute.live.wire.answers import SeedsAnswer
@@ -99,8 +99,12 @@ def test_nearest_tokens_of_the_average(case: Case) -> None:
     W, q = case.model.W_E.numpy().astype(np.float64), query_of(case, EQUATION, "reads")
     centred = W - W.mean(axis=0)
     cosines = centred @ q / np.linalg.norm(centred, axis=1) / np.linalg.norm(q)
-    assert [token["id"] for token in answer["nearest"]] == np.argsort(-cosines, kind="stable")[:NEAREST].tolist()
-    np.testing.assert_allclose([t["score"] for t in answer["nearest"]], np.sort(cosines)[::-1][:NEAREST], atol=1e-9)
+    assert [token["id"] for token in answer["nearest"]] == np.argsort(-cosines, kind="stable")[
+        :NEAREST_TO_SEEDS
+    ].tolist()
+    np.testing.assert_allclose(
+        [t["score"] for t in answer["nearest"]], np.sort(cosines)[::-1][:NEAREST_TO_SEEDS], atol=1e-9
+    )
 
 
 def test_devices_find_the_same_near_tokens(case: Case) -> None:
@@ -123,7 +127,7 @@ def test_what_every_head_makes_of_the_average(case: Case, lens: str) -> None:
             left, right = (factor[each["head"]].double() for factor in case.model.factors(each["layer"], matrix))
             centred = W.double() - W.double().mean(dim=0)
             tokens = W.double() if lens == "dot" else centred / centred.norm(dim=1, keepdim=True)
-            best = (tokens @ (q @ left @ right)).topk(HEAD_TOKENS)
+            best = (tokens @ (q @ left @ right)).topk(TOKENS_OF_HEAD)
             assert [token["id"] for token in found] == best.indices.tolist()
             np.testing.assert_allclose([token["score"] for token in found], best.values, atol=1e-4)
     assert answer_of(case, ask(EQUATION))["heads"] == []

@@ -13,7 +13,7 @@ from tests.support.nets import Run
 
 
 def first(scores: torch.Tensor) -> set[int]:
-    return set(scores.topk(coverage.K).indices.tolist())
+    return set(scores.topk(coverage.COVERED_TOKENS).indices.tolist())
 
 
 def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]]:
@@ -22,7 +22,7 @@ def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]
     c = (run.mixed if kind.startswith("w_") else run.coefficients)[layer][at]
     W = case.model.W_E if kind in ("ff_key", "w_v") else case.model.W_U
     rows, signs = [], []
-    for n in sorted(range(len(c)), key=lambda n: -abs(float(c[n])))[: coverage.ACTIVE]:
+    for n in sorted(range(len(c)), key=lambda n: -abs(float(c[n])))[: coverage.ACTIVE_VECTORS]:
         if c[n] == 0:
             continue
         head, j = divmod(n, s.d_head)
@@ -41,12 +41,12 @@ def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:
 
 def check(case: Case, rows: list[CoverageRow], run: Run, at: int) -> None:
     assert [(row["kind"], row["layer"]) for row in rows] == [
-        (kind, layer) for kind in coverage.KINDS for layer in range(case.engine.shape.n_layers)
+        (kind, layer) for kind in coverage.COVERED_KINDS for layer in range(case.engine.shape.n_layers)
     ]
     states = [hidden(case, run, layer) for layer in range(case.engine.shape.n_layers)]
     for row in rows:
         listed = set().union(*lists(case, run, row["layer"], at, row["kind"]))
-        shares = [len(state & listed) / coverage.K for state in states[row["layer"]]]
+        shares = [len(state & listed) / coverage.COVERED_TOKENS for state in states[row["layer"]]]
         assert row["covered"] == pytest.approx(shares.pop(at))
         assert row["shuffled"] == (pytest.approx(np.mean(shares)) if shares else None)
         assert row["shuffled_sd"] == (pytest.approx(np.std(shares, ddof=1)) if len(shares) > 1 else None)
@@ -61,8 +61,8 @@ def check(case: Case, rows: list[CoverageRow], run: Run, at: int) -> None:
 def test_coverage_equals_a_direct_computation(
     every: Case, position: int | None, k: int, active: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coverage, "K", k)
-    monkeypatch.setattr(coverage, "ACTIVE", active)
+    monkeypatch.setattr(coverage, "COVERED_TOKENS", k)
+    monkeypatch.setattr(coverage, "ACTIVE_VECTORS", active)
     answer = every.ask(panel=("coverage",), position=position)
     assert answer["coverage"] is not None
     check(every, answer["coverage"], every.run(ids(answer["tokens"])), answer["position"])

@@ -10,7 +10,7 @@ from lexiscope.precompute.project.pairs.factor import Factor
 from lexiscope.precompute.project.pairs.head_pairs import search_on_device
 from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
 from lexiscope.precompute.project.pairs.same_surface import search_large_groups_on_device
-from lexiscope.precompute.project.pairs.tiles import MOST_HITS, TILE_ROWS, search_tiles
+from lexiscope.precompute.project.pairs.tiles import MOST_HITS, PLAIN_TILE_ROWS, search_tiles
 from lexiscope.precompute.shape import LENSES
 from tests.precompute.project.heads import SMALL_WEIGHTS, Head, same
 from tests.precompute.project.vocabularies import KINDS
@@ -41,7 +41,7 @@ def test_pairs_are_those_of_the_full_matrix(
     check(Head.of(kind, d_vocab, d_head, seed, tied=seed % 2 == 0, words=words), n)
 
 
-@pytest.mark.parametrize("d_vocab", [TILE_ROWS - 1, TILE_ROWS, TILE_ROWS + 1])
+@pytest.mark.parametrize("d_vocab", [PLAIN_TILE_ROWS - 1, PLAIN_TILE_ROWS, PLAIN_TILE_ROWS + 1])
 def test_edges_of_tiles(d_vocab: int) -> None:
     check(Head.of("heavy tail", d_vocab, 16, 0, words=0.9), 50)
 
@@ -58,11 +58,11 @@ def test_small_weights(scale: tuple[float, float]) -> None:
 
 def test_more_hits_than_are_moved_at_once() -> None:
     """All pairs tie: a tile is taken in halves."""
-    d_vocab = MOST_HITS // TILE_ROWS + 100
+    d_vocab = MOST_HITS // PLAIN_TILE_ROWS + 100
     ones = Factor(torch.ones(d_vocab, 2), torch.zeros(d_vocab))
     board = Leaderboard(20, lambda i, _: np.full(len(i), 2, np.float32))
     surface = torch.arange(d_vocab, dtype=torch.int32)
-    search_tiles(ones, ones, torch.arange(TILE_ROWS), torch.arange(d_vocab), surface, [board])
+    search_tiles(ones, ones, torch.arange(PLAIN_TILE_ROWS), torch.arange(d_vocab), surface, [board])
     for end in board.best():
         assert end.pairs.tolist() == [[0, j] for j in range(1, 21)]
         assert (end.scores == 2).all()

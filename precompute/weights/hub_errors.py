@@ -28,7 +28,7 @@ _NO_ANSWER = (LocalEntryNotFoundError, XetDownloadError, FileMetadataError, http
 _NOT_TAKEN = ("LFS batch API returned errors", "Invalid metadata in README.md")  # no room is left; the card is no YAML
 
 
-class Trouble(Enum):
+class ErrorKind(Enum):
     NO_ID = auto()  # what was asked for cannot be the name of a repository
     TERMS = auto()  # the repository is given only to people who accepted its terms
     NO_ACCESS = auto()  # no such repository, or none of this user's: the Hub does not tell which
@@ -40,14 +40,14 @@ class Trouble(Enum):
 
 
 @dataclass(frozen=True)
-class HubTrouble:
-    kind: Trouble
+class HubError:
+    kind: ErrorKind
     detail: str  # what the client says, in one line
     status: int | None = None  # the status of the Hub's answer, if it gave one
 
 
 @contextmanager
-def explain_hub_errors(folder: Path, explain: Callable[[HubTrouble], LexiscopeError]) -> Iterator[None]:
+def explain_hub_errors(folder: Path, explain: Callable[[HubError], LexiscopeError]) -> Iterator[None]:
     """Within this context, replace errors of the Hub's client by the errors that `explain` returns. The client writes
     into `folder`, which is named if the disk is full. Errors of this program itself stay as they are."""
     try:
@@ -56,37 +56,39 @@ def explain_hub_errors(folder: Path, explain: Callable[[HubTrouble], LexiscopeEr
         raise
     except Exception as error:
         raise_if_disk_full(error, folder)
-        if trouble := _trouble(error):
-            raise explain(trouble) from error
+        if known := _hub_error(error):
+            raise explain(known) from error
         raise
 
 
-def _trouble(error: Exception) -> HubTrouble | None:
+def _hub_error(error: Exception) -> HubError | None:
     if isinstance(error, ValueError) and str(error).startswith(_NOT_TAKEN):
-        return HubTrouble(Trouble.NOT_TAKEN, " ".join(str(error).split())[:400])
+        return HubError(ErrorKind.NOT_TAKEN, " ".join(str(error).split())[:400])
     cause: BaseException | None = error
     while cause is not None:  # the client wraps what it met: an upload's failure, why the cache was looked at
         status = cause.response.status_code if isinstance(cause, HfHubHTTPError) else None
         if kind := _kind(cause, status):
-            return HubTrouble(kind, first_line(cause), status)
+            return HubError(kind, first_line(cause), status)
         cause = cause.__cause__
     if isinstance(error, _NO_ANSWER):
         why = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else None  # why the cache was looked at
-        return HubTrouble(Trouble.OFFLINE if constants.HF_HUB_OFFLINE else Trouble.NO_ANSWER, first_line(why or error))
+        return HubError(
+            ErrorKind.OFFLINE if constants.HF_HUB_OFFLINE else ErrorKind.NO_ANSWER, first_line(why or error)
+        )
     return None
 
 
-def _kind(error: BaseException, status: int | None) -> Trouble | None:
-    """Return which kind of trouble an error means by itself; None if it means none."""
+def _kind(error: BaseException, status: int | None) -> ErrorKind | None:
+    """Return which kind of error an error means by itself; None if it means none."""
     match error:
         case HFValidationError():
-            return Trouble.NO_ID
+            return ErrorKind.NO_ID
         case GatedRepoError():
-            return Trouble.TERMS
+            return ErrorKind.TERMS
         case RevisionNotFoundError():
-            return Trouble.NO_REVISION
+            return ErrorKind.NO_REVISION
         case RepositoryNotFoundError():
-            return Trouble.NO_ACCESS
+            return ErrorKind.NO_ACCESS
         case HfHubHTTPError():
-            return Trouble.NO_ACCESS if status in (401, 403) else Trouble.STATUS
+            return ErrorKind.NO_ACCESS if status in (401, 403) else ErrorKind.STATUS
     return None
