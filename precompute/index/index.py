@@ -50,6 +50,7 @@ class Index:
         self.faults = faults  # errors of layers that the manifest lists and that cannot be used
         self.changed = False  # whether some file was found to be replaced since this index was opened
         self._stamp = stamp  # the stamp of the manifest
+        self._entries = manifest.entries()
         self._vocabulary = vocabulary
         self._shards = shards
         self._neighbours = neighbours
@@ -62,7 +63,7 @@ class Index:
         # The stamps of files that are opened when they are first asked for, and that pages do without.
         self._stamps_beside = {
             entry.file: stamp_of(folder / entry.file)
-            for piece, entry in manifest.entries().items()
+            for piece, entry in self._entries.items()
             if piece.part in manifest.parts and piece.is_known(entry.file)
         }
 
@@ -101,7 +102,7 @@ class Index:
     @property
     def n_bytes(self) -> int:
         """Return the size of all files that the manifest lists."""
-        return sum(entry.bytes for entry in self.manifest.entries().values())
+        return sum(entry.bytes for entry in self._entries.values())
 
     @property
     def centred_norms(self) -> tuple[Floats, ...]:
@@ -171,7 +172,7 @@ class Index:
         """Open a part of a layer, or of the whole model. Raise NotStored, with the command that adds the part, if this
         index does not have it, or only in a version that is not known here."""
         piece = Piece(name, layer)
-        entry = self.manifest.entries().get(piece)
+        entry = self._entries.get(piece)
         if entry is None or not piece.is_known(entry.file):
             raise NotStored(
                 f"{piece} of {self.manifest.model}: not in this index. `{self.manifest.rebuild_command}` adds it"

@@ -24,6 +24,7 @@ class Shard(ShardArrays):
     def __init__(self, file: TensorFile, stored: Stored, layer: int) -> None:
         super().__init__(file, stored, layer)
         self.heads = HeadReader(file, stored, layer)
+        self._by_chance: dict[tuple[str, str], tuple[float, float, float]] = {}  # what `shuffled` has returned
 
     def array(self, name: str) -> Array:
         """Return a whole array by its name in FORMAT.md, as it is in the file: not checked."""
@@ -106,12 +107,15 @@ class Shard(ShardArrays):
 
     def shuffled(self, compared: str, lens: str) -> tuple[float, float, float]:
         """Return what chance gives: the mean of shuffled similarities with the top and with the bottom, and the share
-        of neurons or subheads in which the larger of the two is at least NOTABLE."""
+        of neurons or subheads in which the larger of the two is at least NOTABLE. It is computed once."""
+        if (compared, lens) in self._by_chance:
+            return self._by_chance[compared, lens]
         of_all = self.all_shuffled(compared, lens)
         if not ((of_all >= 0) & (of_all <= 1)).all():
             raise self.damage(f"{compared}.shuffled has a value that is no similarity")
         top, bottom = of_all.mean(axis=0, dtype=np.float64).tolist()
-        return top, bottom, float((of_all.max(axis=1) >= NOTABLE).mean())
+        share = float((of_all.max(axis=1) >= NOTABLE).mean())
+        return self._by_chance.setdefault((compared, lens), (top, bottom, share))
 
     def lists_of_tokens(self, lens: str, end: str) -> NDArray[np.int64]:
         """Return how many lists of vectors hold each token, (d_vocab,). Only kinds of vectors that count for hubs are
