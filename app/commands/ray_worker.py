@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -66,7 +67,8 @@ def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -
     """Start Ray Serve with its HTTP proxies, on every node or on this one; leave it as it is if it already runs."""
     from ray import serve
 
-    serve.start(
+    start = partial(
+        serve.start,
         proxy_location="EveryNode" if everywhere else "HeadOnly",
         http_options={
             "host": host,
@@ -76,6 +78,10 @@ def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -
         },
         logging_config={"log_level": "WARNING", "enable_access_log": False},
     )
+    try:
+        start()
+    except TimeoutError:  # on a busy machine a proxy takes more than a minute; `_wait_for_answer` waits for it
+        start()  # Serve itself runs: this connects to it
 
 
 def deploy(name: str, application: Any) -> None:

@@ -44,6 +44,7 @@ def run(data: str, folder: str) -> int:
     threading.Thread(target=interrupt_at_the_end_of_input, daemon=True).start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ray_worker, "keep_others_out", keep_others_out_and_hold_replicas)
+        patch.setattr(ray_worker, "START_SECONDS", 600)  # on a machine that is busy
         words = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
         return main(["worker", "--ray", "--model", GPT2, "--data", data, *words])
 
