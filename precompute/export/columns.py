@@ -124,14 +124,13 @@ def stats_columns(index: Index, layer: int, lenses: Sequence[str]) -> Columns:
     )  # (vectors of all kinds, lenses, 4) and (vectors of all kinds, lenses, 2)
     of_kind = np.repeat(np.arange(len(kinds), dtype=np.int8), [index.shape.count(kind) for kind in kinds])
     places = [_heads(index, kind, index.shape.count(kind)) for kind in kinds]
-    heads = np.ma.concatenate(
-        [np.ma.masked_all(len(at), np.uint16) if head is None else np.ma.array(head) for head, at in places]
-    )
+    heads = np.concatenate([np.zeros(len(at), np.uint16) if head is None else head for head, at in places])
+    has_no_head = np.concatenate([np.full(len(at), head is None) for head, at in places])
     vector, lens = _axes(z.shape[:2])
     return {
         "layer": np.full(len(vector), layer, np.uint16),
         "kind": Named(of_kind[vector], kinds),
-        "head": heads[vector],
+        "head": np.ma.array(heads, mask=has_no_head)[vector],
         "index": np.concatenate([at for _, at in places])[vector],
         "lens": Named(lens.astype(np.int8), lenses),
         **{name: moments[vector, lens, at] for at, name in enumerate(MOMENTS)},
