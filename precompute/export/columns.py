@@ -1,5 +1,5 @@
 """Read the lists of one layer, of a kind of vectors or of the pairs of heads, as numpy columns with a row for each
-entry.
+entry; and the moments of lists, with a row for each vector and lens.
 
 Lists that say nothing have no rows: those of vectors and heads that did not change in a difference, and those of
 directions that a head does not have.
@@ -16,6 +16,7 @@ from lexiscope.precompute.files import damaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.checks import SIGNS, list_error, unsound
 from lexiscope.precompute.index.layer.shard import Shard
+from lexiscope.precompute.index.layout import MOMENTS
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
 
@@ -111,6 +112,29 @@ def pair_columns(
         "to_id": second.astype(np.uint32),
         "to": Named(second, index.tokens.texts, tokens=True),
         "score": scores[there],
+    }
+
+
+def stats_columns(index: Index, layer: int, lenses: Sequence[str]) -> Columns:
+    """Return the moments of all lists of a layer. `z_top` and `z_bottom` are those of the first token at either end."""
+    file, kinds = index.part("stats", layer), index.stored.kinds
+    lens_at = _positions("lens", lenses, index.stored.lenses)
+    moments, z = (
+        np.concatenate([file.array(f"{kind}.{name}")[:, lens_at] for kind in kinds]) for name in ("moments", "z")
+    )  # (vectors of all kinds, lenses, 4) and (vectors of all kinds, lenses, 2)
+    of_kind = np.repeat(np.arange(len(kinds), dtype=np.int8), [index.shape.count(kind) for kind in kinds])
+    places = [_heads(index, kind, index.shape.count(kind)) for kind in kinds]
+    heads = np.concatenate([np.zeros(len(at), np.uint16) if head is None else head for head, at in places])
+    has_no_head = np.concatenate([np.full(len(at), head is None) for head, at in places])
+    vector, lens = _axes(z.shape[:2])
+    return {
+        "layer": np.full(len(vector), layer, np.uint16),
+        "kind": Named(of_kind[vector], kinds),
+        "head": np.ma.array(heads, mask=has_no_head)[vector],
+        "index": np.concatenate([at for _, at in places])[vector],
+        "lens": Named(lens.astype(np.int8), lenses),
+        **{name: moments[vector, lens, at] for at, name in enumerate(MOMENTS)},
+        **{f"z_{end}": z[vector, lens, at] for at, end in enumerate(ENDS)},
     }
 
 

@@ -1,4 +1,5 @@
-"""Write the lists of an index as data: one Parquet or CSV file for each kind of vectors and each matrix of heads.
+"""Write the lists of an index as data: one Parquet or CSV file for each kind of vectors and each matrix of heads, and
+one for the moments of lists (the part `stats`).
 
 The files are written to a folder beside the one that is asked for, which gets its name when all of them are there."""
 
@@ -19,7 +20,7 @@ import pyarrow.parquet
 
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.errors import BuildError, DiskFull, NotFound
-from lexiscope.precompute.export.columns import Column, Named, pair_columns, vector_columns
+from lexiscope.precompute.export.columns import Column, Columns, Named, pair_columns, stats_columns, vector_columns
 from lexiscope.precompute.files import FULL, PARTIAL, canonical_json, sha256_of
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.shape import MATRICES
@@ -36,7 +37,7 @@ class ExportProgress(Progress):
 
 @dataclass(frozen=True)
 class ExportOptions:
-    names: tuple[str, ...] | None = None  # kinds and matrices; None: all that are stored
+    names: tuple[str, ...] | None = None  # kinds, matrices and `stats`; None: all that are stored
     lenses: tuple[str, ...] | None = None
     format: Format = "parquet"
     threads: int = 2  # each thread writes a file
@@ -45,7 +46,8 @@ class ExportOptions:
 def export(index: Index, folder: Path, options: ExportOptions, progress: Progress) -> Path:
     """Write all layers that are ready. A damaged layer is an error, because a file must be whole."""
     stored = index.stored
-    names = _chosen("kind", options.names, (*stored.kinds, *stored.matrices))
+    parts = ("stats",) if all(index.has_part("stats", layer) for layer in index.layers) else ()
+    names = _chosen("kind", options.names, (*stored.kinds, *stored.matrices, *parts))
     lenses = _chosen("lens", options.lenses, stored.lenses)
     if not index.layers:
         raise BuildError(f"no layer of {index.manifest.model} is ready yet: there is nothing to export")
@@ -136,9 +138,13 @@ class Entries:
         self._tokens = pa.array(index.tokens.texts, pa.string())
 
     def of(self, name: str, layer: int) -> pa.Table:
-        """Return the table of a kind of vectors, or of a matrix, in one layer."""
-        columns = (pair_columns if name in MATRICES else vector_columns)(self.index, name, layer, self.lenses)
-        rows = len(columns["score"])  # type: ignore[arg-type]
+        """Return the table of a kind of vectors, of a matrix or of `stats`, in one layer."""
+        columns: Columns
+        if name == "stats":
+            columns = stats_columns(self.index, layer, self.lenses)
+        else:
+            columns = (pair_columns if name in MATRICES else vector_columns)(self.index, name, layer, self.lenses)
+        rows = len(columns["layer"])  # type: ignore[arg-type]
         return pa.table({name: self._arrow(column, rows) for name, column in columns.items()})
 
     def _arrow(self, column: Column, rows: int) -> pa.Array:
@@ -168,9 +174,10 @@ class _Counted:
 def _write_parquet(file: IO[bytes], entries: Entries, name: str, counted: _Counted) -> None:
     """Write the file, with a row group (Parquet's unit of reading) for each layer."""
     schema = entries.of(name, entries.index.layers[0]).schema
-    names = [column for column in schema.names if column != "score"]
+    numbers = [field.name for field in schema if pa.types.is_floating(field.type)]
+    names = [column for column in schema.names if column not in numbers]
     with pa.parquet.ParquetWriter(
-        file, schema, compression="zstd", use_dictionary=names, use_byte_stream_split=["score"]
+        file, schema, compression="zstd", use_dictionary=names, use_byte_stream_split=numbers
     ) as writer:
         for layer in entries.index.layers:
             table = entries.of(name, layer)

@@ -168,12 +168,17 @@ class Index:
             raise NotFound(f"{self.manifest.model} has no classification head: its checkpoint holds none")
         return ClassifierLists(self.part("classifier"), self.stored, entry)
 
+    def has_part(self, name: str, layer: int | None = None) -> bool:
+        """Return True if the manifest lists this part of a layer, or of the whole model, in a version that is known
+        here."""
+        piece = Piece(name, layer)
+        return piece in self._entries and piece.is_known(self._entries[piece].file)
+
     def part(self, name: str, layer: int | None = None) -> TensorFile:
         """Open a part of a layer, or of the whole model. Raise NotStored, with the command that adds the part, if this
         index does not have it, or only in a version that is not known here."""
         piece = Piece(name, layer)
-        entry = self._entries.get(piece)
-        if entry is None or not piece.is_known(entry.file):
+        if not self.has_part(name, layer):
             raise NotStored(
                 f"{piece} of {self.manifest.model}: not in this index. `{self.manifest.rebuild_command}` adds it"
             )

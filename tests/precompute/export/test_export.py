@@ -23,8 +23,11 @@ from lexiscope.precompute.errors import BuildError, NotFound, ShardDamaged
 from lexiscope.precompute.export import job
 from lexiscope.precompute.export.job import Entries, ExportOptions, ExportProgress, export
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import MOMENTS, Piece
 from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
+from tests.support.builds import quick_build
 from tests.support.differences import DIFFERENCE
+from tests.support.models import tiny_gpt2
 from tests.support.synthetic import GPT2, make_manifest, rewrite_shard, stored_arrays, write_index
 
 
@@ -44,6 +47,11 @@ def folder(index: Index, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(index, tmp_path_factory.mktemp("lists") / "new" / "lists")
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_gpt2(tmp_path_factory.mktemp("source") / "tiny")
+
+
 def vector_rows(index: Index, kind: str) -> Iterator[tuple[Any, ...]]:
     """Read list by list, as pages do."""
     for layer in index.layers:
@@ -54,6 +62,29 @@ def vector_rows(index: Index, kind: str) -> Iterator[tuple[Any, ...]]:
                 for end, ids, scores in zip(ENDS, lists.ids.tolist(), lists.scores.tolist(), strict=True):
                     for rank, (token, score) in enumerate(zip(ids, scores, strict=True), 1):
                         yield layer, head, at, lens, end, rank, token, index.tokens.text(token), score
+
+
+def test_moments_are_a_file_of_their_own(source: Path, tmp_path: Path) -> None:
+    """They are those that pages show; an index without them, or a layer of it, has no such file."""
+    index = Index.open(quick_build(source, tmp_path, k=5, pairs=0))
+    path = exported(index, tmp_path / "lists", names=("stats",)) / "stats.parquet"
+    table = pq.read_table(path).to_pylist()
+    assert len(table) == sum(map(index.shape.count, index.stored.kinds)) * len(index.layers) * len(index.stored.lenses)
+    for row in table[:: len(table) // 50]:
+        kind, head = row["kind"], row["head"]
+        number = row["index"] if head is None else index.shape.row(kind, head, row["index"])
+        moments = index.moments(row["layer"], kind, number, row["lens"])
+        assert moments
+        assert {name: row[name] for name in MOMENTS} == {name: moments[name] for name in MOMENTS}  # type: ignore[literal-required]
+        assert row["z_top"] == moments["z"]
+        assert row["z_bottom"] < 0
+    csv = pd.read_csv(exported(index, tmp_path / "csv", names=("stats",), format="csv") / "stats.csv")
+    assert [*csv.columns] == [*table[0]]
+    assert csv["head"].isna().sum() == sum(row["head"] is None for row in table)
+    (index.folder / Piece("stats", 1).file(1)).unlink()
+    index.manifest.only(index.manifest.entries().keys() - {Piece("stats", 1)}).save(index.folder)
+    left = exported(Index.open(index.folder), tmp_path / "left", names=None)
+    assert not (left / "stats.parquet").exists()
 
 
 def pair_rows(index: Index, matrix: str) -> Iterator[tuple[Any, ...]]:
