@@ -23,7 +23,7 @@ LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weigh
 
 
 class Model(Family):
-    """One checkpoint as a model. Its tensors are float32, read from its files, or those of a net (`in_memory`)."""
+    """A model of one checkpoint. Its tensors are float32, read from its files, or those of a net (`in_memory`)."""
 
     net: Any  # of `transformers`, of a model in memory
 

@@ -105,7 +105,7 @@ def test_numbers(write: Callable[[float | None], str], written: dict[float | Non
 def test_numbers_beside_their_peak(
     write: Callable[[float | None, float], object], written: dict[tuple[float | None, float], object]
 ) -> None:
-    """Of ranks the bound is a twentieth of all tokens."""
+    """For ranks, the upper bound is a twentieth of all tokens."""
     assert {(value, peak): write(value, peak) for value, peak in written} == written
 
 

@@ -166,7 +166,7 @@ def test_it_begins_with_the_speed_that_was_measured() -> None:
 
 @pytest.mark.parametrize(("took", "learned"), [(1.0, 1.0), (2.0, 2.0), (0.5, 0.5), (100.0, 4.0), (0.001, None)])
 def test_it_learns_what_batches_take(took: float, learned: float | None) -> None:
-    """Of very short ones hardly anything; one that hung does not have everything refused."""
+    """Very short batches hardly change the estimate; a batch that hung does not make the lane refuse everything."""
     pace = Pace(speed=1)
     for _ in range(50):
         pace.learn(1, took)
@@ -178,7 +178,7 @@ def test_it_learns_what_batches_take(took: float, learned: float | None) -> None
 
 @pytest.mark.parametrize(("took", "at_best"), [(3.0, 1.0), (0.5, 0.5)])
 def test_what_others_do_makes_nothing_dearer(took: float, at_best: float) -> None:
-    """But a machine that was busy when it was measured is found to be faster."""
+    """A machine that was busy when its speed was measured is found to be faster later."""
     pace = Pace(speed=1)
     for _ in range(50):
         pace.learn(1, took)

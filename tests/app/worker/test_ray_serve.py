@@ -113,7 +113,7 @@ def events(text: str) -> list[Any]:
 
 
 def test_replicas_answer_as_a_plain_worker_does(cluster: Cluster) -> None:
-    """As often as it takes until both replicas have answered prompts; what is streamed arrives before the end."""
+    """Ask until both replicas have answered prompts; streamed events arrive before the answer ends."""
     cluster.hold()
     cluster.release()
     answered = 0
