@@ -1,0 +1,38 @@
+"""Tell which lists are of high bias: mostly tokens that any vector may list, whatever it is about. Such tokens are
+frequent, have not been learned, are special or unused, or are hubs (in very many lists)."""
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from lexiscope.app.lists.hubs import hubs_of
+from lexiscope.app.lists.readable import readable
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tensor_file import Array
+
+FREQUENT = 300  # so many tokens of several characters, in the order of ids, are frequent: vocabularies begin with them
+TOKENS_LOOKED_AT = 10  # tokens of a list by which it is judged
+
+_masks: WeakKeyDictionary[Index, dict[str, Array]] = WeakKeyDictionary()
+
+
+def biased_tokens(index: Index, lens: str) -> Array:
+    """Return flags (d_vocab,) of the tokens that any list may hold. They are found once for an index and a lens."""
+    known = _masks.setdefault(index, {})
+    if lens not in known:
+        words = readable(index)
+        mask = ~words.learned
+        texts = [text.strip() for text in index.tokens.texts]
+        single = np.array([len(text) < 2 for text in texts])
+        mask |= single & np.array([text.isascii() for text in texts])
+        mask[np.flatnonzero(words.learned & ~single)[:FREQUENT]] = True
+        mask[[*hubs_of(index, lens)]] = True
+        known[lens] = mask
+    return known[lens]
+
+
+def is_high_bias(index: Index, lens: str, ids: Sequence[int]) -> bool:
+    """Return True if more than half of the first tokens of a list are tokens that any list may hold."""
+    first = [*ids[:TOKENS_LOOKED_AT]]
+    return bool(2 * np.count_nonzero(biased_tokens(index, lens)[first]) > len(first))
