@@ -3,6 +3,7 @@ raises an error. A model's worker is run by this server, or is at an address tha
 
 import asyncio
 import logging
+import re
 import secrets
 import time
 from collections.abc import AsyncGenerator
@@ -44,6 +45,7 @@ OWN_RETRY_SECONDS = 2  # seconds after which a worker of this server that has di
 MARGIN_SECONDS = 2.0  # how much longer the server waits, so that a worker can itself report that it took too long
 # a key of this process, so that an address cannot be found from the name that a worker is told
 VISITOR_KEY = secrets.token_bytes(16)
+PREFERRED_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,5})(?![0-9])", re.IGNORECASE | re.ASCII)
 IPV6_HOST_BITS = 64  # bits of an IPv6 address that a visitor can choose
 
 logger = logging.getLogger("lexiscope")
@@ -77,8 +79,8 @@ class LiveClient:
 
     async def ask(self, model: str, ask: Ask[A], visitor: Request | None = None) -> A:
         """Send a question to a worker and return the answer. Given the visitor's request, cancel the work when the
-        visitor leaves (VisitorGone)."""
-        work = self._answer(model, ask, visitor)
+        visitor leaves (VisitorGone), and wait for a worker that loads or is full as long as the visitor prefers."""
+        work = self._answer_in_time(model, ask, visitor)
         return await (cancel_on_disconnect(visitor, work) if visitor else work)
 
     def stream(self, model: str, ask: Ask[Any], visitor: Request | None = None) -> AsyncGenerator[Any]:
@@ -107,6 +109,18 @@ class LiveClient:
         """End the workers that this server started, and wait until their processes have ended."""
         await self._connections.close()
         await asyncio.to_thread(self.supervisor.close)
+
+    async def _answer_in_time(self, model: str, ask: Ask[A], visitor: Request | None) -> A:
+        patience = min(preferred_wait(visitor), self._settings.request_seconds) if visitor else 0
+        end = time.monotonic() + patience
+        while True:
+            try:
+                return await self._answer(model, ask, visitor)
+            except LiveDown as error:
+                pause = error.retry_after or 1
+                if time.monotonic() + pause > end:
+                    raise
+                await asyncio.sleep(pause)
 
     async def _answer(self, model: str, ask: Ask[A], visitor: Request | None) -> A:
         async with aclosing(self._reports(model, ask, visitor, with_events=False)) as reports:
@@ -203,6 +217,13 @@ async def _wait_until_ready(keeper: Keeper) -> WorkerAddress:
             raise LiveDown(state.reason, max(2, round(state.retry_at - now) + 1))
         await asyncio.sleep(0.02)
     return state.address
+
+
+def preferred_wait(request: Request) -> int:
+    """Return for how many seconds a visitor would rather wait than get an error: those of the header `Prefer: wait=30`
+    (RFC 7240), or 0."""
+    wait = PREFERRED_WAIT.search(request.headers.get("prefer", ""))
+    return int(wait[1]) if wait else 0
 
 
 def visitor_name(request: Request) -> str:

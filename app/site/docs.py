@@ -52,7 +52,7 @@ _LIVE_ERRORS = {
     413: "More than a limit allows; the detail has the limit and its setting",
     499: "The visitor has left",
     500: "An error of the program in the worker; other pages still work",
-    503: "The worker loads its model, is full, or is gone: see Retry-After",
+    503: "The worker loads its model, is full, or is gone: see Retry-After, or ask with the header `Prefer: wait=30`",
 }
 
 

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from starlette.datastructures import State
 from starlette.requests import Request
 
-from lexiscope.app.live.client import visitor_name
+from lexiscope.app.live.client import preferred_wait, visitor_name
 from lexiscope.app.live.keeper import Keeper
 from lexiscope.precompute.live.wire.answers import SeedsAnswer
 from lexiscope.precompute.live.wire.fields import adapter
@@ -97,6 +97,8 @@ def test_the_other_model_has_another_worker(own: tuple[str, State], monkeypatch:
     assert (loading.status_code, loading.headers["retry-after"]) == (503, "2")
     assert "is loading the model" in loading.json()["error"]["detail"]
     assert list(site.live.supervisor.running()) == [LLAMA]
+    waited = post(f"{url}/{LLAMA}/seeds", SEEDS, {"prefer": "respond-async, wait=240"})
+    assert waited.status_code == 200, waited.text
     until(lambda: not alive(old or 0))
 
 
@@ -244,3 +246,16 @@ def name(host: str | None) -> str:
 ])  # fmt: skip
 def test_who_is_one_visitor(one: str | None, other: str | None, same: bool) -> None:
     assert (name(one) == name(other)) == same
+
+
+@pytest.mark.parametrize(("header", "seconds"), [
+    ("wait=30", 30),
+    ('respond-async, Wait = "7"', 7),
+    ("wait", 0),
+    ("await=9", 0),
+    ("wait=-3", 0),
+    ("wait=1234567890", 0),
+    ("", 0),
+])  # fmt: skip
+def test_how_long_a_visitor_would_rather_wait(header: str, seconds: int) -> None:
+    assert preferred_wait(Request({"type": "http", "headers": [(b"prefer", header.encode())]})) == seconds
