@@ -218,7 +218,8 @@ TERMS = {
     "patterns": Term(
         "patterns and messages",
         "What a position looks for at a head (h W_Q W_Kᵀ), what others find it by (h W_K W_Qᵀ), and what it sends to "
-        "those that attend to it (h W_V W_O), as words.",
+        "those that attend to it (h W_V W_O), as words. McCormick's second post calls pattern what a token leaves "
+        "behind for others: that is our 'is found by'.",
     ),
     "neurons": Term("active neurons", "Those that move the stream most in a run: coefficient times norm of the value."),
     "first-only": Term(

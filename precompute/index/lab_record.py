@@ -147,6 +147,11 @@ class Coverages(_ByLayer):
     own_random_sd: SpreadByLayer
     last_sd: SpreadByLayer
     last_random_sd: SpreadByLayer
+    # The same as the paper counts, in top lists alone; null in records that are older.
+    paper: ByLayer | None = None  # coverage of the state after the layer
+    paper_random: ByLayer | None = None  # coverage of the state at a position and after a layer drawn from all
+    paper_sd: SpreadByLayer | None = None
+    paper_random_sd: SpreadByLayer | None = None
 
 
 class CoveragesOfLens(_Part):

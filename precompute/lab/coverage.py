@@ -37,6 +37,8 @@ from lexiscope.precompute.shape import ENDS
 
 DRAWN = 300  # random states are those at so many positions
 STATES = ("own", "own_random", "last", "last_random")
+OF_PAPER = ("paper", "paper_random")  # counted in top lists alone
+COUNTED = STATES + OF_PAPER
 PARTIAL_COVERAGE = "lab-coverage.partial"
 MOST_KEPT_BYTES = 1 << 26  # of that file
 
@@ -78,18 +80,18 @@ class _Kept(BaseModel):
 
 class CoverageSums:
     """Add up the coverage of one text after the other and keep the sums on disk, so that a measurement that was killed
-    can be continued. The sums are (lenses, kinds, n_layers, STATES), however many texts there are."""
+    can be continued. The sums are (lenses, kinds, n_layers, COUNTED), however many texts there are."""
 
     def __init__(self, made_from: object, shape: tuple[int, int, int]) -> None:
         """Start with empty sums. `made_from` is everything that decides the numbers: sums made from something else are
         never continued."""
         self.made_from = hashlib.sha256(canonical_json(made_from)).hexdigest()
-        self.shape = (*shape, len(STATES))
+        self.shape = (*shape, len(COUNTED))
         self.texts = self.positions = 0
         self._sums = np.zeros((3, *self.shape))  # of all positions; of the means of texts, and of their squares
 
     def add(self, shares: Float64) -> None:
-        """Add the coverage (lenses, kinds, n_layers, STATES, T) at all T positions of one text."""
+        """Add the coverage (lenses, kinds, n_layers, COUNTED, T) at all T positions of one text."""
         mean = shares.mean(axis=-1)
         self.texts += 1
         self.positions += shares.shape[-1]
@@ -153,14 +155,19 @@ class CoverageMeasurement:
         activity = self.runs.activity(text, self.wanted.m)
         own = self.first_tokens(self.runs.states(activity))  # (lenses, n_layers, T, k)
         T = own.shape[2]
-        other = self._drawn[:, :, (self.runs.starts[text] + np.arange(T)) % DRAWN]
-        covered = np.zeros((*sums.shape, T), np.int64)  # (lenses, kinds, n_layers, STATES, T)
+        numbers = (self.runs.starts[text] + np.arange(T)) % DRAWN
+        other = self._drawn[:, :, numbers]
+        of_any_layer = self._drawn[:, drawn(self.index.shape.n_layers, DRAWN, self.wanted.seed + 1)[numbers], numbers]
+        covered = np.zeros((*sums.shape, T), np.int64)  # (lenses, kinds, n_layers, COUNTED, T)
         for layer in self.wanted.layers:
             for at, kind in enumerate(self.wanted.kinds):
                 active = (activity.neurons if kind.startswith("ff_") else activity.subheads)[layer]
                 for lens, name in enumerate(self.wanted.lenses):
                     states = np.stack([own[lens, layer], other[lens, layer], own[lens, -1], other[lens, -1]])
-                    covered[lens, at, layer] = self._covered(layer, kind, name, active, states)
+                    covered[lens, at, layer, : len(STATES)] = self._covered(layer, kind, name, active, states)
+                    states = np.stack([own[lens, layer], of_any_layer[lens]])
+                    of_tops = self._covered(layer, kind, name, active, states, tops_alone=True)
+                    covered[lens, at, layer, len(STATES) :] = of_tops
         sums.add(covered / self.wanted.k)
 
     @torch.inference_mode()
@@ -180,9 +187,14 @@ class CoverageMeasurement:
         ids = np.stack([torch.cat(found[lens]).cpu().numpy() for lens in self.wanted.lenses])
         return ids.reshape(len(ids), *states.shape[:2], k)
 
-    def _covered(self, layer: int, kind: str, lens: str, active: Active, states: Ids) -> Numbers:
-        """Count the tokens of each state that the list of an active vector holds: states (S, T, k) -> (S, T)."""
+    def _covered(
+        self, layer: int, kind: str, lens: str, active: Active, states: Ids, *, tops_alone: bool = False
+    ) -> Numbers:
+        """Count the tokens of each state that the list of an active vector holds: states (S, T, k) -> (S, T). With
+        `tops_alone` the top list of every active vector counts, else the one to whose end it points in this run."""
         positions, numbers, ends = self._lists(kind, active)
+        if tops_alone:
+            ends = np.zeros_like(ends)
         if len(self._listed) < states.shape[1]:
             self._listed = np.zeros((states.shape[1], self.index.shape.d_vocab), bool)
         rows, ids = positions[:, None], self._ids(layer, kind, lens, numbers, ends)  # (n, 1) and (n, k)
@@ -210,14 +222,14 @@ class CoverageMeasurement:
 
 
 def coverage_part(runs: TextRuns, wanted: Wanted, sums: CoverageSums) -> CoveragePart:
-    means, spreads = sums.means(), sums.spreads()  # (lenses, kinds, n_layers, STATES)
+    means, spreads = sums.means(), sums.spreads()  # (lenses, kinds, n_layers, COUNTED)
     built = [layer in wanted.layers for layer in range(means.shape[2])]
 
     def of_lens(lens: int) -> dict[str, Coverages]:
         kinds: dict[str, Coverages] = {}
         for at, kind in enumerate(wanted.kinds):
             fields: dict[str, Any] = {}
-            for state, name in enumerate(STATES):
+            for state, name in enumerate(COUNTED):
                 for suffix, values in (("", means), ("_sd", spreads)):
                     column = values[lens, at, :, state].tolist()
                     fields[name + suffix] = [

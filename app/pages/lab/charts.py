@@ -105,6 +105,11 @@ def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
                 band = {"low": _beside(mean, sd, -1), "high": _beside(mean, sd, 1)}
                 label, looks = ("random", "none") if chance else (lens, mark)
                 lines.append(Line(f"{lens}{chance}", label, mean, colour, looks, dashed=bool(chance), **band))  # type: ignore[arg-type]
+            if lens == "dot" and target == "own" and of.paper:
+                for values, chance in ((of.paper, ""), (of.paper_random, ", random state")):
+                    label = "random" if chance else "paper"
+                    line = Line(f"as the paper counts{chance}", label, values, "third", "none", dashed=bool(chance))
+                    lines.append(line)
         if lines:
             title = f"R_{coverage.k} of {name}, {'own layer’s' if target == 'own' else 'last'} state"
             charts.append(LineChart(title, "layer", range(len(lines[0].values)), lines, percent))

@@ -14,6 +14,7 @@ from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.lab.charts import (
     COVERING,
+    SAMPLE_NAMES,
     TARGETS,
     coverage_charts,
     inverse_charts,
@@ -36,6 +37,7 @@ from lexiscope.precompute.index.lab_record import (
     Similarities,
     SimilarityPart,
 )
+from lexiscope.precompute.paper.lists import printed_number
 
 Figure = Literal["similarity", "inverse", "coverage"]
 FIGURES: tuple[Figure, ...] = ("similarity", "inverse", "coverage")
@@ -46,7 +48,9 @@ HEADINGS = {
     "shuffled_low": "smallest", "shuffled_high": "largest", "matched_bottom": "with bottom",
     "shuffled_bottom": "shuffled with bottom", "share_15": "Sim ≥ .15", "shuffled_15": "shuffled ≥ .15",
     "common_15": "15% in common", "shuffled_common_15": "shuffled 15% in common", "own_random": "random",
-    "last_random": "last, random", "own_sd": "own ±", "own_random_sd": "random ±", "last_sd": "last ±",
+    "last_random": "last, random", "paper": "as the paper counts", "paper_random": "random, as the paper counts",
+    "paper_sd": "as the paper counts ±", "paper_random_sd": "random, as the paper counts ±",
+    "own_sd": "own ±", "own_random_sd": "random ±", "last_sd": "last ±",
     "last_random_sd": "last, random ±", "pseudo": "pseudo-inverse",
     "transpose_same": "transpose, one sample", "pseudo_same": "pseudo-inverse, one sample",
 }  # fmt: skip
@@ -84,6 +88,21 @@ class LabView(ViewOfModel):
         if figure == "inverse":
             return [inverse_charts(self.inverse)] if self.inverse else []
         return [coverage_charts(self.coverage, target) for target in TARGETS] if self.coverage else []
+
+    @property
+    def lacks_paper_lines(self) -> bool:
+        """Return True if coverage was measured before the numbers of top lists alone were."""
+        of_kinds = [of for _, _, of in measured(self.coverage, COVERING)] if self.coverage else []
+        return any(of.paper is None for of in of_kinds)
+
+    def inverses(self) -> list[tuple[str, int, float, float]]:
+        """Return for each kind of samples the paper's k, or else the last one measured, and how much of the products
+        the transpose and the pseudo-inverse keep there."""
+        wanted, rows = printed_number("keepk_k").value, []
+        for sample, of in samples(self.inverse) if self.inverse else ():
+            at = of.k.index(wanted) if wanted in of.k else len(of.k) - 1
+            rows.append((SAMPLE_NAMES[sample], of.k[at], of.transpose[at], of.pseudo[at]))
+        return rows
 
     def chart_rows(self) -> list[list[LineChart]]:
         """Return the rows of charts of all measurements, for a figure."""
@@ -176,7 +195,7 @@ def _keep_k(inverse: InversePart) -> Iterator[Table]:
 
 def _by_layer(title: str, figure: str, lens: str, kind: str, of: Similarities | Coverages) -> Table:
     says = (constant("figure", figure), constant("lens", lens), constant("kind", kind))
-    names = list(type(of).model_fields)
+    names = [name for name in type(of).model_fields if getattr(of, name) is not None]
     return Table(title, (*says, Column("layer", "address"), *map(_number, names)), list(_rows(of, names)))
 
 

@@ -68,6 +68,8 @@ def test_the_page_has_a_chart_for_each_subject_with_its_numbers(client: TestClie
     assert HOSTILE_TEXTS not in text
     assert "<script>" not in text
     assert "section 4.1" in " ".join(text.split())  # of the paper
+    assert text.count("as the paper counts, random state") >= len(COVERING)
+    assert "measure again" not in text
 
 
 def test_numbers_stand_beside_the_charts(site_data: Path, tmp_path: Path) -> None:
@@ -80,6 +82,9 @@ def test_numbers_stand_beside_the_charts(site_data: Path, tmp_path: Path) -> Non
     changed["inverse"]["normal"] |= {"k": [10, 1000, 2000], "transpose": [0.5, 0.83, 0.9], "pseudo": [0.1, 0.12, 0.95]}
     changed["inverse"]["normal"] |= {"transpose_same": None, "pseudo_same": None}
     changed["coverage"]["texts"] |= {"count": 19}
+    for lens in (changed["coverage"], changed["coverage"]["lenses"]["cosine"]):
+        for kind in ("ff_key", "ff_value", "w_v", "w_o"):
+            lens[kind] = {name: values for name, values in lens[kind].items() if "paper" not in name}
     LabRecord.model_validate(changed).save(data / LLAMA)
     with visit(data, worker="off") as visitor:
         text = "".join(visitor.get(LAB_OF_LLAMA).text.split("\n"))
@@ -87,6 +92,9 @@ def test_numbers_stand_beside_the_charts(site_data: Path, tmp_path: Path) -> Non
     assert "<caption>At k = 1,000</caption>" in text
     assert '<th scope="row">keep-k cosine, normal vectors<td class="n">0.83<td class="n">0.12<td class="n">–' in text
     assert "too few texts to rely on" in text
+    assert "for normal vectors at k = 1,000 Eᵀ (0.83 and 0.12 with Eᵀ and E⁺)" in " ".join(text.split())
+    assert "measure again" in text  # the lines as the paper counts, which an older record lacks
+    assert "as the paper counts, random state" not in text
 
 
 def test_csv_has_a_row_for_each_layer_and_each_k(client: TestClient, record: LabRecord) -> None:

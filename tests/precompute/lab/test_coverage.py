@@ -53,15 +53,15 @@ class Plain:
         normed = stream if self.net.layout.first_norm else self.net.norm("final")(stream)
         return np.asarray(normed.double().numpy())
 
-    def _listed(self, place: tuple[int, int], layer: int, kind: str, lens: str) -> set[int]:
-        """The first tokens of all active vectors."""
+    def _listed(self, place: tuple[int, int], layer: int, kind: str, lens: str, tops: bool = False) -> set[int]:
+        """The first tokens of all active vectors; with `tops`, whatever their signs."""
         (text, at), listed = place, set[int]()
         run = self.runs[text]
         c = (run.mixed if kind.startswith("w_") else run.coefficients)[layer][at].tolist()
         signs = run.keys[layer][at].tolist() if kind == "ff_key" else c
         for n in sorted(range(len(c)), key=lambda n: -abs(c[n]))[:M]:
             if c[n] != 0:
-                vector = np.sign(signs[n]) * self.model.vectors(layer, kind)[n : n + 1]
+                vector = (1 if tops else np.sign(signs[n])) * self.model.vectors(layer, kind)[n : n + 1]
                 listed |= self.model.tokens(vector, kind in READS, lens, K)[0]
         return listed
 
@@ -104,12 +104,15 @@ def test_coverage_equals_a_direct_computation(family: str, plain: Plain, lab_ind
 
 def check(found: Coverages, plain: Plain, kind: str, lens: str, pool: list[int]) -> None:
     last = plain.model.n_layers - 1
+    layers = np.random.RandomState(SEED + 1).randint(plain.model.n_layers, size=DRAWN).tolist()
     for layer in range(plain.model.n_layers):
-        shares: dict[str, list[float]] = {name: [] for name in ("own", "own_random", "last", "last_random")}
+        names = ("own", "own_random", "last", "last_random", "paper", "paper_random")
+        shares: dict[str, list[float]] = {name: [] for name in names}
         for number, place in enumerate(plain.places):
-            other, listed = plain.places[pool[number % DRAWN]], plain.listed(place, layer, kind, lens)
-            states = (place, layer), (other, layer), (place, last), (other, last)
+            other, any_layer = plain.places[pool[number % DRAWN]], layers[number % DRAWN]
+            states = (place, layer), (other, layer), (place, last), (other, last), (place, layer), (other, any_layer)
             for name, (where, after) in zip(shares, states, strict=True):
+                listed = plain.listed(place, layer, kind, lens, name.startswith("paper"))
                 shares[name].append(len(plain.tokens(where, after, lens) & listed) / K)
         for name, values in shares.items():
             assert getattr(found, name)[layer] == pytest.approx(np.mean(values), abs=1e-12)
