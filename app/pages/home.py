@@ -19,6 +19,7 @@ from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index, ranges
 
 CARDS_SHOWN = 5  # how many neurons and heads of the first model are shown
+SEEDS = "horse,dog,lion"
 SEARCHED = 4  # how many models have a button beside the search box
 
 
@@ -40,6 +41,7 @@ class Start:
     neurons: Annotated[tuple[NeuronCard, ...], PAGE_ONLY]  # more neurons to look at, shown by what they write
     heads: Annotated[tuple[HeadCard, ...], PAGE_ONLY]
     text: Annotated[str, PAGE_ONLY]  # a text to run the model on
+    words: Annotated[str, PAGE_ONLY]  # seed words to find neurons with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,7 @@ def _choose_start(index: Index, lens: str) -> Start:
         neurons=(*neurons, *clearest)[:CARDS_SHOWN],
         heads=heads[:CARDS_SHOWN],
         text=example_texts(index)[0],
+        words=SEEDS,
     )
 
 

@@ -41,7 +41,7 @@ from lexiscope.precompute.index.lookup.vectors import VectorMatches
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from lexiscope.precompute.index.parameter_names import out_of_range
 from lexiscope.precompute.index.tokens import TokenTable
-from lexiscope.precompute.live.wire.grammar import WordPair, write_pairs
+from lexiscope.precompute.live.wire.grammar import Term, WordPair, parse_terms, write_pairs, write_terms
 from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 if TYPE_CHECKING:
@@ -184,6 +184,22 @@ class SearchView(ViewOfModel):
         meant = [word for word in self.words if word.tokens] if len(self.words) > 1 else []
         surfaces = {word.surface for word in meant}
         return meant + [group for group in self.tokens if group.surface not in surfaces]
+
+    @property
+    def seeds(self) -> tuple[Term, ...]:
+        """Return the words of the search as seed words; none if it names a parameter, a token or a pair, or holds
+        nothing that can be a seed."""
+        if self.named or self.outside or self.pasted_model or _ID.search(self.q) or _ARROW.search(self.q):
+            return ()
+        try:
+            return parse_terms(self.q)
+        except BadRequest:
+            return ()
+
+    @property
+    def seed_words(self) -> str:
+        """Return the seed words as the page of seed words takes them."""
+        return write_terms(self.seeds)
 
     def match_table(self) -> Table:
         """Make the page's table of vectors whose lists hold every word."""
