@@ -56,6 +56,19 @@ def test_seeds(visit: OpenTab, script: bool) -> None:
 
 
 @pytest.mark.parametrize("script", [True, False])
+def test_a_search_of_several_words_shows_neurons(visit: OpenTab, script: bool) -> None:
+    page = visit(java_script_enabled=script).go(f"/{LLAMA}/search?q=dog+lion")
+    neurons = page.get_by_role("region", name="Neurons about dog, lion")
+    if not script:
+        neurons.get_by_role("link", name="Find them").click()
+        page.wait_for_url(re.compile(r"seeds\?words=dog,lion&rank=fit"))
+        return
+    expect(neurons.locator("tbody th a").first).to_be_visible()
+    neurons.locator("tbody th a").first.click()
+    page.wait_for_url(re.compile("/ff/"))
+
+
+@pytest.mark.parametrize("script", [True, False])
 def test_a_sentence_in_two_models(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script, viewport={"width": 360, "height": 740})
     page = tab.go(f"/{GPT2}/vs/{LLAMA}?kind=w_o")

@@ -3,7 +3,7 @@ lists, and what is refused."""
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 import orjson
 import pytest
@@ -161,7 +161,7 @@ def test_text_is_text(live: TestClient) -> None:
 def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
     for path, wanted in {
         "": "seeds", "/ff/1/5": "prompt?layer=1&neuron=5&panel=neurons", "/head/1/2": "prompt?off=1.h2",
-        "/head/1/2/vo": "prompt?layer=1&head=2&panel=attention,patterns", "/search?q=dog": "seeds?words=dog",
+        "/head/1/2/vo": "prompt?layer=1&head=2&panel=attention,patterns", "/search?q=dog": "seeds?words=dog&rank=fit",
         "/head/1/2/sub/3": "prompt?layer=1&head=2&panel=attention,patterns",
         "/token/300": "heads?words=%23300&layers=0-2",
         "?lens=cosine": "heads?words=couch,dog,run,happy&layers=0-2&lens=cosine",
@@ -209,6 +209,26 @@ def test_a_pair_in_the_search_box_goes_to_pairs_to_heads(live: TestClient, site_
         assert "needs a" in answer.text
         assert relation in parsed(answer.text).links()
         assert "LEXISCOPE_WORKER" in visitor.get(relation).text
+
+
+@pytest.mark.parametrize(("q", "words"), [
+    ("dog lion", "dog,lion"), ('"New York", dog', '"New York",dog'), ("horse - dog", "horse+-+dog"),
+    ("dog", None), ("L1N5", None), ("dog > lion", None), ("#300 dog", None), ("dog -", None),
+])  # fmt: skip
+def test_a_search_of_several_words_asks_for_neurons(live: TestClient, q: str, words: str | None) -> None:
+    found = live.get(f"/{GPT2}/search", params={"q": q})
+    asked = [each.attributes["hx-get"] for each in parsed(found.text).all("div", **{"hx-trigger": "load"})]
+    assert [unquote(address) for address in asked] == [f"/{GPT2}/seeds?words={words}&k=10&rank=fit"] * bool(words)
+    for address in asked:
+        page = parsed(live.get(address).text)
+        assert "vectors" in page.ids()
+
+
+def test_home_has_a_card_of_seed_words(live: TestClient) -> None:
+    page = parsed(live.get("/").text)
+    cards = [link for link in page.links() if "/seeds?" in link]
+    assert cards
+    assert all(live.get(card).status_code == 200 and "rank=fit" in card for card in cards)
 
 
 @pytest.mark.parametrize(("path", "names", "lens", "reading"), [
