@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lexiscope.app import urls
-from lexiscope.app.lists.hubs import hubs_of
+from lexiscope.app.lists.kept_tokens import hubs_of
 from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
@@ -29,7 +29,9 @@ class _PageHubs:
 @contextmanager
 def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
     """Keep the index of a page, and the arguments that its links pass on, while the page is rendered."""
-    kept = {"hubs": query["hubs"]} if "hubs" in query else {}
+    kept = {name: query[name] for name in ("hubs", "preset", "vocabulary") if name in query}
+    if kept.get("preset") != "words":  # other presets are of the pairs of one page
+        kept.pop("preset", None)
     on_page, in_links = _page.set(_PageHubs(index) if index else None), urls.taken_along.set(kept)
     try:
         yield

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lexiscope.app.library.checks import Checksums, for_visitors
 from lexiscope.app.library.comparisons import Comparisons, weights_of
 from lexiscope.app.library.labels import Labels
+from lexiscope.app.library.vocabularies import Vocabularies
 from lexiscope.app.library.watched import Watched
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from lexiscope.precompute.files import Stamp, read_regular, stamp_of
@@ -96,6 +97,7 @@ class Library:
         self._best_lenses: dict[str, str] = {}  # the most readable lens of each build
         self.comparisons = Comparisons(data, every)
         self.labels = Labels(data, every)
+        self.vocabularies = Vocabularies(data)
 
     def index(self, name: str) -> Index:
         """Return the open index of a model; raise an error with the reason if there is none."""

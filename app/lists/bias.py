@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from lexiscope.app.lists.hubs import hubs_of
+from lexiscope.app.lists.kept_tokens import hubs_of
 from lexiscope.app.lists.readable import readable
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array

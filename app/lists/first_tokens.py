@@ -4,7 +4,7 @@ built, from the answer of a worker, which has the weights."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lexiscope.app.lists.hubs import first_kept
+from lexiscope.app.lists.kept_tokens import first_kept
 from lexiscope.app.lists.view import Token, tokens_of
 from lexiscope.precompute.errors import IndexFault, NotFound
 from lexiscope.precompute.index.index import Index
@@ -67,7 +67,8 @@ def stored_lens(index: Index, lens: str | None = None) -> Lens:
     return "cosine" if (lens if lens in index.stored.lenses else index.stored.lens) == "cosine" else "dot"
 
 
-def unbuilt(index: Index, lens: str | None = None) -> Unbuilt | None:
-    """Return the layers without readable lists as a request for a worker to compute them; None if there are none."""
+def unbuilt(index: Index, lens: str | None = None, only: bytes | None = None) -> Unbuilt | None:
+    """Return the layers without readable lists as a request for a worker to compute them, of all tokens or of `only`
+    some; None if there are none."""
     layers = frozenset(range(index.shape.n_layers)) - frozenset(index.layers)
-    return Unbuilt(layers=layers, lens=stored_lens(index, lens)) if layers else None
+    return Unbuilt(layers=layers, lens=stored_lens(index, lens), only=only) if layers else None

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from lexiscope.app.lists.difference import head_changes
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_kept, without_hub_pairs
+from lexiscope.app.lists.kept_tokens import entries_to_read, first_kept, without_pairs
 from lexiscope.app.lists.readable import readable
 from lexiscope.app.lists.view import Token, TokenPair, token_pairs
 from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens, without_repetition
@@ -26,25 +26,24 @@ PAIRS_LOOKED_AT = 20  # how many pairs of a head are searched for a readable one
 _first_pairs: WeakKeyDictionary[Index, dict[tuple[str, int], list[list[TokenPair]]]] = WeakKeyDictionary()
 
 
-def to_read(hubs: frozenset[int]) -> int:
-    """Return how many tokens of each list to read, so that enough remain when these hubs (tokens in very many lists)
-    are left out."""
-    return READ_TO_SKIP_HUBS if hubs else FIRST_WORDS
+def to_read(left_out: frozenset[int]) -> int:
+    """Return how many tokens of each list to read, so that enough remain when these are left out."""
+    return entries_to_read(left_out, FIRST_WORDS)
 
 
-def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[list[Token]]:
-    """Return the first tokens of each list (n, to_read), without the given hubs. Equal tokens are one object, because
-    the file of all lists of a frequent token has very many rows."""
+def token_rows(tokens: TokenTable, ids: Array, left_out: frozenset[int]) -> list[list[Token]]:
+    """Return the first tokens of each list (n, to_read), without those that are left out. Equal tokens are one
+    object, because the file of all lists of a frequent token has very many rows."""
     texts = tokens.texts
     known: dict[int, Token] = {token: {"id": token, "token": texts[token]} for token in np.unique(ids).tolist()}
-    return [[known[token] for token in row] for row in first_kept(ids.tolist(), hubs, FIRST_WORDS)]
+    return [[known[token] for token in row] for row in first_kept(ids.tolist(), left_out, FIRST_WORDS)]
 
 
 def first_pair(
-    index: Index, matrix: str, layer: int, head: int, hubs: frozenset[int] = frozenset()
+    index: Index, matrix: str, layer: int, head: int, left_out: frozenset[int] = frozenset()
 ) -> TokenPair | None:
-    """Return the first pair of two different words in a head's most readable list of pairs, without the given hubs
-    (tokens in very many lists). The pairs of all heads of a layer are read once.
+    """Return the first pair of two different words in a head's most readable list of pairs, without the tokens that
+    are left out. The pairs of all heads of a layer are read once.
 
     Return None if pairs are not stored or the layer is missing.
     """
@@ -54,7 +53,7 @@ def first_pair(
             pairs = known[matrix, layer] = _read(index, matrix, layer)
         except (IndexFault, NotFound):
             return None
-    return next(without_hub_pairs(pairs[head], hubs), None)
+    return next(without_pairs(pairs[head], left_out), None)
 
 
 def _read(index: Index, matrix: str, layer: int) -> list[list[TokenPair]]:

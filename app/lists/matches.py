@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lexiscope.app.library.comparisons import weights_of
 from lexiscope.app.lists.first_tokens import stored_lens
-from lexiscope.app.lists.hubs import first_tokens, hubs_of
+from lexiscope.app.lists.kept_tokens import first_tokens, hubs_of
 from lexiscope.app.lists.view import IN_NO_HEAD, InHead, Token, in_head, tokens_of
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.comparison import Match

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from lexiscope.app.lists.checks import check_length, check_number, finite
 from lexiscope.app.lists.difference import Change, matrix_change
+from lexiscope.app.lists.kept_tokens import first_entries
 from lexiscope.app.lists.vectors import Coherence
 from lexiscope.app.lists.view import TokenPair, token_pairs
 from lexiscope.precompute.index.index import Index
@@ -36,25 +37,27 @@ class StoredPairs:
 
 
 def stored_pairs(
-    index: Index, matrix: str, layer: int, head: int, lens: str = "dot", preset: str = "all", k: int | None = None
-) -> StoredPairs:
-    """Read the k token pairs with the largest scores and the k with the most negative ones."""
+    index: Index, matrix: str, layer: int, head: int, lens: str = "dot", preset: str = "all", k: int | None = None,
+    outside: frozenset[int] = frozenset(),
+) -> StoredPairs:  # fmt: skip
+    """Read the k token pairs with the largest scores and the k with the most negative ones, of those stored without a
+    token `outside` of what the visitor wants."""
     position("matrix", matrix, MATRICES)
     check_lens(index, lens)
     check_kinds(index, matrix)
     shard = index.shard(layer)
     check_number(index, "head", head, index.shape.n_heads)
     check_length(k)
-    ids, scores, (n_top, _) = shard.heads.both_ends(matrix, head, lens, preset, k)
+    ids, scores, (n_top, _) = shard.heads.both_ends(matrix, head, lens, preset, None if outside else k)
     change = matrix_change(shard, matrix, head) if index.stored.difference else None
     unchanged = change is not None and change["norm"] == 0
     pairs = [] if unchanged else token_pairs(index.tokens, ids.tolist(), scores.tolist())
     coherence_top, coherence_bottom = map(finite, shard.heads.pair_coherences(matrix, head, lens, preset))
     return StoredPairs(
-        top=pairs[:n_top],
-        bottom=pairs[n_top:],
+        top=first_entries(pairs[:n_top], outside, k),
+        bottom=first_entries(pairs[n_top:], outside, k),
         coherence=(coherence_top, coherence_bottom),
-        hidden=0 if preset == "all" else _n_hidden(shard, matrix, head, lens, pairs[:n_top]),
+        hidden=0 if preset == "all" else _n_hidden(shard, matrix, head, lens, pairs[:n_top][:k]),
         change=change,
     )
 

@@ -31,7 +31,20 @@ HUBS: Any = Field(
     exclude_if=lambda value: value is None, description="Only if hubs are left out of the lists (`hubs=hide`)"
 )
 HUBS_HIDDEN: Any = Field(exclude_if=lambda value: value is None, description="How many entries of lists are left out")
+ONLY: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="Only if lists are kept to some tokens: to whole `words` (`preset=words`), or to a `vocabulary`",
+)
+ONLY_HIDDEN: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="How many entries were left out for that; those of vectors and pairs are filled up and not counted",
+)
 NOTE: Any = Field(description="What must be said beside these lists, such as what they leave out; may be empty")
+
+
+class Only(TypedDict):
+    words: bool
+    vocabulary: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +53,8 @@ class View:
 
     hubs: Annotated[Literal["hide"] | None, HUBS] = None
     hubs_hidden: Annotated[int | None, HUBS_HIDDEN] = None
+    only: Annotated[Only | None, ONLY] = None
+    only_hidden: Annotated[int | None, ONLY_HIDDEN] = None
 
     def tables(self) -> "list[Table]":
         """Return the lists of the page as tables, from which CSV, Markdown, LaTeX and the terminal are made."""

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.lists.hubs import first_tokens
+from lexiscope.app.lists.kept_tokens import first_tokens
 from lexiscope.app.lists.pair_lists import stored_pairs
 from lexiscope.app.lists.readable import INDISTINCT, FreshWords, Readable, readable
 from lexiscope.app.lists.view import Token, TokenPair, tokens_of

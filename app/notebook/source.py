@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.find_tokens import token_named
-from lexiscope.app.lists.hubs import without_hubs
+from lexiscope.app.lists.kept_tokens import keep_tokens
 from lexiscope.app.lists.view import Token, token_of
 from lexiscope.app.notebook.arguments import checked_fields
 from lexiscope.app.notebook.errors import NeedsIndex, needed_for, no_such_text
@@ -78,7 +78,7 @@ class Here:
             ask = page.ask_of(site, values)
             answers = [self._answer(index, asked) for asked in page.asks(site, at, ask)]
             view = page.make(replace(site, answers=answers), at, ask)
-            return without_hubs(index, view) if hide_hubs else view
+            return keep_tokens(index, view, hide_hubs)
 
         return self.read(make)
 

@@ -15,7 +15,7 @@ from lexiscope.app.html.numbers import percent
 from lexiscope.app.lists.checks import check_number, finite
 from lexiscope.app.lists.difference import Change, matrix_change, vector_changes
 from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, subhead_coherence
-from lexiscope.app.lists.hubs import first_tokens
+from lexiscope.app.lists.kept_tokens import first_tokens
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import head_note
 from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, stored_pairs
@@ -252,14 +252,14 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
     """A head at a glance: its first token pairs, and the first tokens of its channels (subheads) and singular
     directions."""
     index, layer, head, lens, preset = site.index, at.layer, at.head, ask.lens, ask.preset
-    hubs = site.hubs(lens)  # hubs are skipped among the first tokens of subheads and directions
+    hubs = site.left_out(lens)  # hubs are skipped among the first tokens of subheads and directions
     check_lens(index, lens)
     check_kinds(index, *MATRICES, *SUBHEAD_KINDS.values(), *DIRECTION_KINDS)
     check_number(index, "head", head, index.shape.n_heads)
-    asked = _pairs(index, layer, head, lens, preset) if index.stored.pairs else None
-    words = _other_pairs(index, layer, head, asked, head_lens(index), HEAD_PRESET)
+    asked = _pairs(site, layer, head, lens, preset) if index.stored.pairs else None
+    words = _other_pairs(site, layer, head, asked, head_lens(index), HEAD_PRESET)
     asks_for_list = preset != PAPER_PRESET and words is not asked
-    beside = asked if asks_for_list else _other_pairs(index, layer, head, asked, index.stored.lens, PAPER_PRESET)
+    beside = asked if asks_for_list else _other_pairs(site, layer, head, asked, index.stored.lens, PAPER_PRESET)
     return HeadView(
         **of_index(index),
         layer=layer,
@@ -281,13 +281,13 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
     )
 
 
-def _pairs(index: Index, layer: int, head: int, lens: str, preset: str) -> HeadPairs:
-    vo, qk = (_glance(index, matrix, layer, head, lens, preset) for matrix in MATRICES)
+def _pairs(site: ModelSite, layer: int, head: int, lens: str, preset: str) -> HeadPairs:
+    vo, qk = (_glance(site, matrix, layer, head, lens, preset) for matrix in MATRICES)
     return HeadPairs(lens=lens, preset=preset, vo=vo, qk=qk)
 
 
 def _other_pairs(
-    index: Index, layer: int, head: int, asked: HeadPairs | None, lens: str, preset: str
+    site: ModelSite, layer: int, head: int, asked: HeadPairs | None, lens: str, preset: str
 ) -> HeadPairs | None:
     """Return the head's token pairs under another lens (score) and preset (choice of pairs) than those asked for.
     Return None if both are the same, or if such pairs are not stored or are damaged, because the page is complete
@@ -295,13 +295,14 @@ def _other_pairs(
     if asked is None or (lens, preset) == (asked.lens, asked.preset):
         return asked
     try:
-        return _pairs(index, layer, head, lens, preset)
+        return _pairs(site, layer, head, lens, preset)
     except IndexFault:
         return None
 
 
-def _glance(index: Index, matrix: str, layer: int, head: int, lens: str, preset: str) -> MatrixGlance:
-    pairs = stored_pairs(index, matrix, layer, head, lens, preset, PAIRS_AT_A_GLANCE)
+def _glance(site: ModelSite, matrix: str, layer: int, head: int, lens: str, preset: str) -> MatrixGlance:
+    index = site.index
+    pairs = stored_pairs(index, matrix, layer, head, lens, preset, PAIRS_AT_A_GLANCE, site.outside)
     return MatrixGlance(
         top=pairs.top,
         bottom=pairs.bottom,

@@ -262,8 +262,8 @@ def _around(index: Index, layers: tuple[int, ...]) -> tuple[str | None, str | No
 
 
 def asks(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> list[ThroughHeadsAsk]:
-    layers = chosen_layers(site.index, ask.layers)
-    return [ThroughHeadsAsk(**dict(ask) | {"layers": layers})] if ask.words else []
+    chosen = {"layers": chosen_layers(site.index, ask.layers), "only": site.kept.packed(site.index)}
+    return [ThroughHeadsAsk(**dict(ask) | chosen)] if ask.words else []
 
 
 HEADS = Page(

@@ -14,7 +14,7 @@ from lexiscope.app.formats.table import Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, finite, list_length, page_slice
 from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, vector_changes
 from lexiscope.app.lists.find_tokens import token_named
-from lexiscope.app.lists.hubs import first_tokens
+from lexiscope.app.lists.kept_tokens import first_tokens
 from lexiscope.app.lists.similarity import TELLING, Shuffled, shuffled
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
 from lexiscope.app.lists.view import Token, ViewOfModel, of_index, token_of, tokens_of
@@ -259,7 +259,7 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
         shuffled=shuffled(shard, "ff", lens) if index.stored.similarity else None,
         change=layer_changes(shard, kinds) if difference else None,
         unchanged=True if difference and is_unchanged(shard, kinds) else None,
-        rows=_rows(index, shard, lens, neurons[page_slice(page, size)], site.hubs(lens)),
+        rows=_rows(index, shard, lens, neurons[page_slice(page, size)], site.left_out(lens)),
     )
 
 
@@ -288,7 +288,7 @@ def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int]
         ids=ids.reshape(shape)[:, :, of_ends, :k],
         scores=scores.reshape(shape)[:, :, of_ends, :k],
         texts=index.tokens.texts,
-        left_out=site.hubs(lens),
+        left_out=site.left_out(lens),
     )
 
 

@@ -22,7 +22,14 @@ from lexiscope.app.lists.difference import (
     layer_changes,
     vector_changes,
 )
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS, first_tokens, hubs_of, without_hub_pairs
+from lexiscope.app.lists.kept_tokens import (
+    ALL_TOKENS,
+    KeptTokens,
+    entries_to_read,
+    first_tokens,
+    hubs_of,
+    without_pairs,
+)
 from lexiscope.app.lists.readable import INDISTINCT, FreshWords, readable
 from lexiscope.app.lists.vectors import NOT_STORED, SUBHEAD_KINDS, UNCHANGED
 from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, of_index, token_pairs, tokens_of
@@ -85,13 +92,14 @@ class _ChangedVector:
 
 
 def changed_most(
-    index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()
+    index: Index, shards: Mapping[int, Shard], lens: str, left_out: frozenset[int] = frozenset()
 ) -> ChangedMost:
-    """Choose the vectors and heads that changed most between two models and that people can read. The given hubs
-    (tokens in very many lists) are left out of the tokens shown."""
+    """Choose the vectors and heads that changed most between two models and that people can read, and leave
+    some tokens out of those shown."""
     stored = index.stored
-    neurons = [_clearest(index, shards, (kind,), lens, hubs) for kind in NEURON_KINDS if kind in stored.kinds]
-    subheads = _clearest(index, shards, [kind for kind in SUBHEAD_KINDS.values() if kind in stored.kinds], lens, hubs)
+    neurons = [_clearest(index, shards, (kind,), lens, left_out) for kind in NEURON_KINDS if kind in stored.kinds]
+    kinds = [kind for kind in SUBHEAD_KINDS.values() if kind in stored.kinds]
+    subheads = _clearest(index, shards, kinds, lens, left_out)
     return ChangedMost(
         neurons=tuple(_neuron(found) for of_kind in neurons for found in of_kind) if neurons else None,
         subheads=tuple(_subhead(index, found) for found in subheads) if stored.subheads else None,
@@ -100,7 +108,7 @@ def changed_most(
 
 
 def _clearest(
-    index: Index, shards: Mapping[int, Shard], kinds: Sequence[str], lens: str, hubs: frozenset[int]
+    index: Index, shards: Mapping[int, Shard], kinds: Sequence[str], lens: str, left_out: frozenset[int]
 ) -> tuple[_ChangedVector, ...]:
     """Return the vectors with the largest |Δ| times coherence (similarity of the list's tokens). The |Δ| of each kind
     of vector is divided by its median, so that several kinds can be compared."""
@@ -120,7 +128,7 @@ def _clearest(
 
     def card_of(at: tuple[str, int, str], row: int, _: float) -> _ChangedVector | None:
         kind, layer, end = at
-        (ids,) = first_tokens(shards[layer], kind, np.array([row]), lens, CARD_TOKENS, hubs, end)
+        (ids,) = first_tokens(shards[layer], kind, np.array([row]), lens, CARD_TOKENS, left_out, end)
         if not fresh.take_if_all_words(ids):
             return None
         coherence, change = float(coherences[at][row]), finite(float(changes[kind, layer][row]))
@@ -343,7 +351,7 @@ def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, An
     ]
 
 
-_views: WeakKeyDictionary[Index, dict[tuple[str, str, bool], ModelView]] = WeakKeyDictionary()
+_views: WeakKeyDictionary[Index, dict[tuple[str, str, bool, KeptTokens], ModelView]] = WeakKeyDictionary()
 _views_lock = Lock()
 
 
@@ -351,29 +359,32 @@ def model(site: ModelSite, at: ModelAt, ask: ModelArguments) -> ModelView:  # no
     """A model: what is worth reading first, and its layers and heads as maps."""
     if ask.head_map == "change" and not site.index.stored.difference:
         raise BadRequest(f"map = change: only differences have such a map, and {site.index.manifest.model} is a model")
-    return read_model(site.index, ask.lens, ask.preset, site.hide_hubs)
+    return read_model(site.index, ask.lens, ask.preset, site.hide_hubs, site.kept)
 
 
-def read_model(index: Index, lens: str, preset: str = "all", without_hubs: bool = False) -> ModelView:
+def read_model(
+    index: Index, lens: str, preset: str = "all", without_hubs: bool = False, kept: KeptTokens = ALL_TOKENS
+) -> ModelView:
     """Make the data of the model's page, and keep it as long as the index, because it takes reading all layers and most
     visits start here."""
     check_lens(index, lens)
     with _views_lock:
         views = _views.setdefault(index, {})
-        if (lens, preset, without_hubs) not in views:
-            views[lens, preset, without_hubs] = _read_model(index, lens, preset, without_hubs)
-        return views[lens, preset, without_hubs]
+        key = lens, preset, without_hubs, kept
+        if key not in views:
+            left_out = kept.outside(index) | (hubs_of(index, lens) if without_hubs else frozenset())
+            views[key] = _read_model(index, lens, preset, left_out)
+        return views[key]
 
 
-def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> ModelView:
+def _read_model(index: Index, lens: str, preset: str, left_out: frozenset[int]) -> ModelView:
     manifest, shape = index.manifest, index.shape
-    hubs = hubs_of(index, lens) if without_hubs else frozenset()
     rows: list[LayerRow] = []
     whole: dict[int, Shard] = {}
     for layer in reversed(range(shape.n_layers)):
         try:
             shard = index.shard(layer)
-            rows.append(_row(index, shard, lens, preset, hubs))
+            rows.append(_row(index, shard, lens, preset, left_out))
             whole[layer] = shard
         except IndexFault as error:
             text = for_visitors(error, index.folder.parent)
@@ -381,10 +392,10 @@ def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> Mod
         except NotFound:
             rows.append(LayerRow(layer=layer, ready=False))
     if difference := index.stored.difference:
-        most = changed_most(index, whole, lens, hubs)
+        most = changed_most(index, whole, lens, left_out)
         neurons, agreeing, heads = most.neurons, None, most.heads
     else:
-        neurons, agreeing, heads = worth_reading(index, whole, lens, hubs)
+        neurons, agreeing, heads = worth_reading(index, whole, lens, left_out)
     return ModelView(
         **of_index(index),
         lens=lens,
@@ -425,11 +436,11 @@ def provenance(index: Index) -> Provenance:
     )
 
 
-def _row(index: Index, shard: Shard, lens: str, preset: str, hubs: frozenset[int]) -> LayerRow:
+def _row(index: Index, shard: Shard, lens: str, preset: str, left_out: frozenset[int]) -> LayerRow:
     coherence = shard.all_coherences("ff_value", lens) if "ff_value" in index.stored.kinds else np.empty(0)
     steps = np.clip(coherence[np.isfinite(coherence)] * COHERENCE_STEPS, 0, COHERENCE_STEPS - 1).astype(np.int64)
     stored, difference = index.stored, index.stored.difference
-    cells = {matrix: _cells(index, shard, matrix, lens, preset, hubs) for matrix in stored.matrices}
+    cells = {matrix: _cells(index, shard, matrix, lens, preset, left_out) for matrix in stored.matrices}
     if difference:
         cells = {matrix: _with_changes(shard, matrix, cells.get(matrix, ())) for matrix in MATRICES}
     counts = tuple(np.bincount(steps, minlength=COHERENCE_STEPS).tolist()) if "ff_value" in index.stored.kinds else ()
@@ -459,12 +470,12 @@ def _with_changes(shard: Shard, matrix: str, cells: Sequence[HeadCell]) -> tuple
 
 
 def _cells(
-    index: Index, shard: Shard, matrix: str, lens: str, preset: str, hubs: frozenset[int]
+    index: Index, shard: Shard, matrix: str, lens: str, preset: str, left_out: frozenset[int]
 ) -> tuple[HeadCell, ...]:
     """Make a cell of the map for each head. Only the first few pairs of a head are read, because there may be a
-    thousand heads; some more are read if hubs (tokens in very many lists) are to be left out."""
+    thousand heads; some more are read if tokens are to be left out."""
     words = head_lens(index), HEAD_PRESET
-    listed = _first_pairs(index, shard, matrix, lens, preset, READ_TO_SKIP_HUBS if hubs else 2)
+    listed = _first_pairs(index, shard, matrix, lens, preset, entries_to_read(left_out, 2))
     readable = _first_pairs(index, shard, matrix, *words, READABLE_PAIRS)
     coherences = shard.heads.all_pair_coherences(matrix, lens, preset).tolist()
     readabilities = shard.heads.all_readabilities(matrix, *words).tolist()
@@ -472,7 +483,7 @@ def _cells(
         {
             "head": head,
             "coherence": finite(coherences[head]),
-            "first": next(without_hub_pairs(listed[head], hubs), None),
+            "first": next(without_pairs(listed[head], left_out), None),
             "readability": finite(readabilities[head]),
             "readable": readable[head],
         }

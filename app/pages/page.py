@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.library.library import Library
-from lexiscope.app.lists.hubs import hubs_of
+from lexiscope.app.lists.kept_tokens import ALL_TOKENS, KeptTokens, hubs_of
 from lexiscope.app.lists.view import ShownError, View
 from lexiscope.app.settings import Settings
 from lexiscope.app.urls import DATA_FORMATS, DECLARED, Declared, link
@@ -97,8 +97,11 @@ AnyPreset: TypeAlias = Annotated[
     Preset, Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS))
 ]
 AnyReading: TypeAlias = Annotated[
-    Literal["norm", "mlp"] | None,
-    Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
+    Literal["norm", "mlp", "full"] | None,
+    Field(
+        description="Beside the stored lists, the worker's: norms folded in, tokens after the first MLP, or, where lists "
+        "are kept to some tokens, the full lists of these"
+    ),
 ]
 PageNumber: TypeAlias = Annotated[
     int, Field(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")
@@ -130,6 +133,7 @@ class Site:
 
     library: Library
     hide_hubs: bool = False
+    kept: KeptTokens = ALL_TOKENS  # the tokens that may stand in lists, besides hubs
     format: str = "json"  # the format of the answer; "events" if the progress is sent, too
     part: str = ""  # the name of the page's part, if the browser asks only for that
     settings: Settings = field(default_factory=Settings.model_construct)
@@ -150,10 +154,15 @@ class ModelSite(Site):
 
     index: Index
 
-    def hubs(self, lens: str) -> frozenset[int]:
-        """Return the hubs (tokens in very many lists), if the visitor wants them left out of lists; otherwise
-        nothing."""
-        return hubs_of(self.index, lens) if self.hide_hubs else frozenset()
+    def left_out(self, lens: str) -> frozenset[int]:
+        """Return the tokens that the visitor wants left out of lists: hubs (tokens in very many lists), and all that
+        are no words, or not in the vocabulary."""
+        return self.outside | (hubs_of(self.index, lens) if self.hide_hubs else frozenset())
+
+    @property
+    def outside(self) -> frozenset[int]:
+        """Return the tokens left out because they are no words, or not in the vocabulary."""
+        return self.kept.outside(self.index)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,7 +120,7 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
     """A head's token pairs: with `vo`, from what it reads to what it writes; with `qk`, from a query to the key it
     looks for."""
     index = site.index
-    stored = stored_pairs(index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask))
+    stored = stored_pairs(index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask), site.outside)
     change = stored.change
     reading = _reading(index, at, ask, site.answers[0]) if ask.reading and site.answers else None
     return PairsView(
@@ -155,7 +155,8 @@ def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsRea
     stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # raises NotFound or NotStored
     check_can_run(site.index)
     asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
-    return [PairsReadingAsk.model_validate({**asked, "n": min(length, MOST_PAIRS_READ_AGAIN)})]
+    only, n = site.kept.packed(site.index), min(length, MOST_PAIRS_READ_AGAIN)
+    return [PairsReadingAsk.model_validate({**asked, "n": n, "only": only})]
 
 
 def _length(site: ModelSite, ask: PairsArguments) -> int:

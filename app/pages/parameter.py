@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from lexiscope.app.formats.table import Column, Table, both_ends, change_columns, constant
 from lexiscope.app.lists.checks import VECTOR_ENTRIES, check_number, list_length
 from lexiscope.app.lists.difference import check_can_run, size_text
+from lexiscope.app.lists.kept_tokens import keep_vectors
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, vector_entry
 from lexiscope.app.lists.matches import Matches, matches_of, version_of_matches
 from lexiscope.app.lists.notes import direction_note, neuron_note, subhead_note
@@ -371,6 +372,7 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
         "reading": ask.reading,
         "lens": ask.lens,
         "k": min(length, MOST_TOKENS_READ_AGAIN),
+        "only": site.kept.packed(site.index),
     }
     return [ReadingAsk.model_validate({**common, "kind": kind, "index": row}) for kind, row in vectors.values()]
 
@@ -382,7 +384,9 @@ def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
     shard = site.index.shard(at.layer)
-    lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, length)
+    lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, None if site.outside else length)
+    if site.outside:
+        lists = keep_vectors(lists, site.outside, length)
     return dict(zip(vectors, lists, strict=True)), ids
 
 

@@ -263,7 +263,7 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
     view = _without_matches(index, text, lens, kind)
     jump = view.jump or (_jump_to_relation(index, text, lens) if site.serves(model) else None)
     page, size = site.window(ask.page, site.settings.search_rows)
-    matches = _find_matches(index, [word.tokens for word in text.words], lens, kind, page, size, site.hubs(lens))
+    matches = _find_matches(index, [word.tokens for word in text.words], lens, kind, page, size, site.left_out(lens))
     if jump and site.format == "html":
         raise Moved(jump)
     labels = site.library.labels.of(index).with_words(q) if kind is None and page == 1 else []

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
-from lexiscope.app.lists.hubs import split_nearest
+from lexiscope.app.lists.kept_tokens import split_nearest
 from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, of_index, tokens_of
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.index.index import Index
@@ -124,7 +124,7 @@ def seeds(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> SeedsView:
     """
     answer: SeedsAnswer = site.answers[0] if site.answers else NOTHING_ASKED
     put_words(answer, site.index.tokens.texts)
-    lists = FirstLists.of(site.index, ask.lens, answer["lists"], site.hubs(ask.lens))
+    lists = FirstLists.of(site.index, ask.lens, answer["lists"], site.left_out(ask.lens))
     nearest, nearest_hubs = split_nearest(site.index, answer["nearest"])
     return SeedsView(
         **of_index(site.index),

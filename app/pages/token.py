@@ -20,7 +20,7 @@ from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_orde
 from lexiscope.app.lists.checks import count_pages, page_slice
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
-from lexiscope.app.lists.hubs import split_nearest
+from lexiscope.app.lists.kept_tokens import split_nearest
 from lexiscope.app.lists.pair_lists import PAIR_NAMES
 from lexiscope.app.lists.vectors import NOT_STORED
 from lexiscope.app.lists.view import (
@@ -194,7 +194,7 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
     index, token, lens, preset, kind = site.index, at.token, ask.lens, ask.preset, ask.kind
     page, size = site.window(ask.page, site.settings.token_rows)
-    hubs = site.hubs(lens)  # hubs are left out of first tokens
+    hubs = site.left_out(lens)  # hubs are left out of first tokens
     raw, shape = index.tokens.raw(token), index.shape
     check_lens(index, lens)
     if kind is not None:

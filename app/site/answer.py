@@ -16,10 +16,10 @@ from lexiscope.app.formats.tables import view_csv, view_text
 from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
-from lexiscope.app.lists.hubs import without_hubs
+from lexiscope.app.lists.kept_tokens import ALL_TOKENS, KeptTokens, keep_tokens
 from lexiscope.app.lists.view import ShownError, View
 from lexiscope.app.settings import HOST, Settings
-from lexiscope.app.site.dependencies import ComparedModel, Hubs, ServedIndex, SiteLibrary, best_lenses
+from lexiscope.app.site.dependencies import AskedTokens, ComparedModel, Hubs, ServedIndex, SiteLibrary, best_lenses
 from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
 from lexiscope.precompute.errors import IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -84,9 +84,13 @@ class PageRoute(APIRoute):
 class PageAnswer:
     """The answer to one request for a page. Call `at` first, with the page's address, then `show` with its data."""
 
-    def __init__(self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None) -> None:
+    def __init__(
+        self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None,
+        kept: KeptTokens = ALL_TOKENS,
+    ) -> None:  # fmt: skip
         self.request = request
         self.hubs = hubs
+        self.kept = kept
         self.format: str = request.path_params.get("format", "html")
         self.is_partial = self.format == "html" and is_partial(request)
         self.wants_suggestions = self.is_partial and wants_suggestions(request)
@@ -106,7 +110,7 @@ class PageAnswer:
 
         `also` is a text that changes with what the page depends on besides the address and the index.
         """
-        self.address, self._formats = self._with_hubs(address), formats
+        self.address, self._formats = self._with_kept(address), formats
         self._etag = self._make_etag(also)
         if has_etag(self.request, self._etag):
             raise NotModified(self._headers())
@@ -121,7 +125,7 @@ class PageAnswer:
             del headers["etag"]
             headers |= error.headers
         if self.format != "html":
-            view = self._without_hubs(view)
+            view = self._keep_tokens(view)
         match self.format:
             case "json":
                 body = json_bytes(view)
@@ -137,7 +141,7 @@ class PageAnswer:
         return Response(body, error.status if error else 200, headers, content_type(self.format))
 
     def html(self, template: str, view: View, partial: bool) -> str:
-        view = self._without_hubs(view)
+        view = self._keep_tokens(view)
         rendered: str = self._state.renderer.page(template, partial, view, self._page_request(view))
         return rendered
 
@@ -145,13 +149,15 @@ class PageAnswer:
         """Redirect to another page, in the format that was asked for. Browsers may not keep an address that was chosen
         at random."""
         headers = {"cache-control": "no-store" if by_chance else "no-cache", "vary": VARY}
-        return RedirectResponse(format_address(self._with_hubs(address), self.format), 303, headers)
+        return RedirectResponse(format_address(self._with_kept(address), self.format), 303, headers)
 
-    def _with_hubs(self, address: str) -> str:
-        return turned(address, hubs=self.hubs) if self.hubs else address
+    def _with_kept(self, address: str) -> str:
+        """Return an address with the arguments that say which tokens may stand in lists."""
+        asked = {"hubs": self.hubs, **self.kept.query()}
+        return turned(address, **asked) if any(asked.values()) else address
 
-    def _without_hubs(self, view: View) -> View:
-        return without_hubs(self.index, view) if self.index and self.hubs else view
+    def _keep_tokens(self, view: View) -> View:
+        return keep_tokens(self.index, view, bool(self.hubs), self.kept) if self.index else view
 
     def _headers(self) -> dict[str, str]:
         headers = {"cache-control": "no-cache", "etag": self._etag, "vary": VARY}
@@ -197,7 +203,8 @@ class PageAnswer:
         part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
         compared = self._state.library.comparisons.version()
         labels = self._state.library.labels.version()
-        facts = [self._state.version, index_version, compared, labels, self.address, part, also]
+        vocabulary = str(self.kept.vocabulary and self.kept.vocabulary.stamp)
+        facts = [self._state.version, index_version, compared, labels, self.address, part, also, vocabulary]
         if self.format not in ("json", "csv"):
             facts.append(self._origin)  # other formats than HTML hold links with the origin of the site
         if self.format == "html":
@@ -219,17 +226,19 @@ async def page_of_site(request: Request) -> PageAnswer:
     return PageAnswer(request)
 
 
-async def page_of_model(request: Request, index: ServedIndex, hubs: Hubs = None) -> PageAnswer:
-    return PageAnswer(request, index, hubs)
+async def page_of_model(request: Request, index: ServedIndex, kept: AskedTokens, hubs: Hubs = None) -> PageAnswer:
+    return PageAnswer(request, index, hubs, kept)
 
 
-async def page_of_two(request: Request, library: SiteLibrary, model: ComparedModel, hubs: Hubs = None) -> PageAnswer:
+async def page_of_two(
+    request: Request, library: SiteLibrary, model: ComparedModel, kept: AskedTokens, hubs: Hubs = None
+) -> PageAnswer:
     """Begin the answer to a request for a page of two models. The first may have an index here; a comparison does not
     need one."""
     index: Index | None = None
     with suppress(LexiscopeError):
         index = library.index(model)
-    return PageAnswer(request, index, hubs)
+    return PageAnswer(request, index, hubs, kept)
 
 
 SitePage = Annotated[PageAnswer, Depends(page_of_site)]

@@ -6,17 +6,20 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query
 from pydantic import BeforeValidator
+from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.library.library import Library
+from lexiscope.app.lists.kept_tokens import KeptTokens
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import Settings
 from lexiscope.app.urls import FIGURE_FORMATS, SEGMENTS
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.errors import LiveOff
+from lexiscope.precompute.shape import Preset
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
 ComparedModel = Annotated[str, Path(description="One of two models that are compared", examples=["minilm"])]
@@ -24,6 +27,19 @@ Hubs = Annotated[
     Literal["hide"] | None,
     Query(description="`hide` leaves hubs out of all lists: " + tip("hub") + " Ranks stay the true ones"),
     BeforeValidator(lambda value: None if value in ("", "show") else value),
+]
+AskedPreset = Annotated[
+    Preset | None,
+    Query(description="`words` keeps all lists to whole words; `all` and `distinct` are for pairs"),
+    BeforeValidator(lambda value: value or None),
+]
+AskedVocabulary = Annotated[
+    str | None,
+    Query(
+        max_length=200,
+        description="Keeps all lists to the tokens of this corpus or word list, a file of DATA/vocabularies",
+    ),
+    BeforeValidator(lambda value: value or None),
 ]
 
 
@@ -80,8 +96,22 @@ async def live_of_model(model: Model, request: Request) -> LiveClient:
     return live
 
 
+async def kept_tokens(request: Request, preset: AskedPreset = None, vocabulary: AskedVocabulary = None) -> KeptTokens:
+    """Return which tokens the visitor wants in lists. When a vocabulary is first asked for, it is tokenised."""
+    words, model = preset == "words", request.path_params.get("model", "")
+    if vocabulary is None:
+        return KeptTokens(words)
+    library: Library = request.app.state.library
+    index = library.index(model)
+    found = library.vocabularies.held(vocabulary, index) or await run_in_threadpool(
+        lambda: library.vocabularies.find(vocabulary, index, library.tokenizer(model))
+    )
+    return KeptTokens(words, found)
+
+
 SiteSettings = Annotated[Settings, held("settings")]
 SiteLibrary = Annotated[Library, held("library")]
 ServedIndex = Annotated[Index, Depends(index_of)]
+AskedTokens = Annotated[KeptTokens, Depends(kept_tokens)]
 AnyLive = Annotated[LiveClient, held("live")]
 LiveOfModel = Annotated[LiveClient, Depends(live_of_model)]

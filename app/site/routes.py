@@ -102,6 +102,7 @@ def begin(
     common: dict[str, Any] = {
         "library": state.library,
         "hide_hubs": bool(answer.hubs),
+        "kept": answer.kept,
         "format": format or answer.format,
         "part": declared.part if answer.wants_suggestions else "",
         "settings": state.settings,

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lexiscope.precompute.live import token_kernel
 from lexiscope.precompute.live.proposals import error_of_products, proposals
 from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, scored
 from lexiscope.precompute.live.wire.answers import ActiveNeuron, FirstTokens, ScoredToken
-from lexiscope.precompute.live.wire.fields import End, Lens, Unbuilt
+from lexiscope.precompute.live.wire.fields import End, Lens, Unbuilt, unpack_tokens
 from lexiscope.precompute.live.words import Vocabulary
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import SIDES, Shape
@@ -26,17 +27,22 @@ FIRST_TOKENS_MADE = 25  # how many first tokens a list has
 
 def exact_lists(
     vocabulary: Vocabulary, vectors: Float64, lens: Lens, k: int, end: End = "top",
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = lambda: None, only: NDArray[np.bool_] | None = None,
 ) -> list[list[ScoredToken]]:  # fmt: skip
     """Return for each of the vectors (n, d_model) the k tokens with the largest scores or, at the bottom end, with the
     most negative ones.
 
-    A token's score is v · e, and under the lens cosine v · (e - mean) / |e - mean|. `check` is called between products;
-    an error that it raises ends the work.
+    A token's score is v · e, and under the lens cosine v · (e - mean) / |e - mean|. Where `only` (d_vocab,) is given,
+    other tokens than those it flags are left out. `check` is called between products; an error that it raises ends the
+    work.
     """
     lists: list[list[ScoredToken]] = []
     sign = 1.0 if end == "top" else -1.0
     W = vocabulary.W
+    left_out = None if only is None else torch.from_numpy(~only).to(W.device)
+    k = k if only is None else min(k, int(only.sum()))
+    if not k:
+        return [[] for _ in vectors]
     share, least = error_of_products(W.shape[1])
     size = vocabulary.norm + least  # (d_vocab,): the error of a score is proportional to it
     if lens == "cosine":
@@ -48,6 +54,8 @@ def exact_lists(
         scores = torch.from_numpy(block).float().to(W.device) @ W.T  # (block, d_vocab)
         if lens == "cosine":
             scores.sub_(torch.from_numpy(shifts).float().to(W.device)[:, None]).mul_(vocabulary.inverse)
+        if left_out is not None:
+            scores.masked_fill_(left_out, -torch.inf)
         for row, length in enumerate(lengths.tolist()):
             near = proposals(scores[row], size, share * length, k).cpu().numpy()
             exact = token_kernel.dots(block, vocabulary.embedding.rows, np.full(len(near), row), near)
@@ -82,6 +90,7 @@ def first_tokens(
     if unbuilt is None:
         return []
     missing = [each for each in dict.fromkeys(wanted) if each.layer in unbuilt.layers]
+    only = unpack_tokens(unbuilt.only, len(reads.W))
     found: list[FirstTokens] = []
     ends: tuple[End, ...] = ("top", "bottom")
     for side, vocabulary in (("reads", reads), ("writes", writes)):
@@ -90,7 +99,7 @@ def first_tokens(
             if not some:
                 continue
             rows = np.stack([vectors(each.kind, each.layer)[each.index].cpu().numpy() for each in some])
-            lists = exact_lists(vocabulary, rows.astype(np.float64), unbuilt.lens, FIRST_TOKENS_MADE, end)
+            lists = exact_lists(vocabulary, rows.astype(np.float64), unbuilt.lens, FIRST_TOKENS_MADE, end, only=only)
             found += [
                 FirstTokens(
                     kind=each.kind,

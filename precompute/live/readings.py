@@ -1,5 +1,5 @@
-"""Make other lists (readings) of a stored vector or of a head's pairs: with the model's norms folded in, or with the
-vocabulary after the first MLP. They are made by project/, as stored lists are, and are as exact.
+"""Make other lists (readings) of a stored vector or of a head's pairs: with the model's norms folded in, with the
+vocabulary after the first MLP, or of some tokens only. They are as exact as stored lists.
 
 - norm: includes norms, which stored lists leave out. A reading vector v meets the stream through its layer's norm: v is
   multiplied with the norm's gain, and centred if the norm centres (LayerNorm). What a writing vector adds meets the
@@ -7,6 +7,8 @@ vocabulary after the first MLP. They are made by project/, as stored lists are, 
   biases of norms are left out.
 - mlp: every token's embedding e is replaced by e + MLP_0(norm(e)), the first layer's FF with its norm and biases; then
   lists are made as stored ones. W_E is always used, for writing vectors, too.
+- full: the list is made as the stored one. It differs only if an ask names the tokens that may stand in lists: then it
+  is as long as it was asked for, while a stored list may hold few of these tokens.
 """
 
 from collections.abc import Callable
@@ -15,22 +17,22 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from lexiscope.precompute.live.first_tokens import exact_lists
 from lexiscope.precompute.live.parameters import check_number
-from lexiscope.precompute.live.vocabulary import scored
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, ReadingAnswer, TokenPair
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk, ReadingAsk
-from lexiscope.precompute.live.words import Words
+from lexiscope.precompute.live.wire.fields import unpack_tokens
+from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
 from lexiscope.precompute.project.pairs.leaderboard import PairList
 from lexiscope.precompute.project.pairs.masks import Masks
-from lexiscope.precompute.project.vectors import Projector
-from lexiscope.precompute.shape import FACTORS, LENSES, SIDES
+from lexiscope.precompute.shape import ENDS, FACTORS, SIDES
 
-LONGEST_LIST = 100  # tokens
 MLP_TOKENS = 4096  # tokens that go through the MLP at once
 SHARE_BEFORE_SEARCH = 0.5  # share of a pair search's work that comes before the search itself, for the progress bar
 
@@ -50,10 +52,9 @@ class Readings:
         check_number("layer", ask.layer, s.n_layers)
         check_number(ask.kind, ask.index, s.count(ask.kind))
         if ask.reading == "norm":
-            projector = self._reads if SIDES[ask.kind] == "reads" else self._writes
-            return _answer(projector, self.folded(ask.kind, ask.layer, ask.index), ask)
+            return _answer(self._stored_as(ask.kind), self.folded(ask.kind, ask.layer, ask.index), ask)
         vector = self.w.vectors(ask.kind, ask.layer)[ask.index].cpu().numpy()
-        return _answer(self._after_mlp, vector, ask)
+        return _answer(self._after_mlp if ask.reading == "mlp" else self._stored_as(ask.kind), vector, ask)
 
     def folded(self, kind: str, layer: int, rows: int | slice) -> Float32:
         """Return vectors (..., d_model) of a kind times the gain of the norm that they meet, centred if that norm
@@ -68,18 +69,13 @@ class Readings:
 
         return np.asarray(gain * centred(v) if writes else centred(gain * v), np.float32)
 
-    @cached_property
-    def _reads(self) -> Projector:
-        return Projector(self.words.reads.embedding, LONGEST_LIST)
+    def _stored_as(self, kind: str) -> Vocabulary:
+        """Return the vocabulary with which the stored lists of a kind are made."""
+        return self.words.reads if SIDES[kind] == "reads" else self.words.writes
 
     @cached_property
-    def _writes(self) -> Projector:
-        tied = self.words.reads is self.words.writes
-        return self._reads if tied else Projector(self.words.writes.embedding, LONGEST_LIST)
-
-    @cached_property
-    def _after_mlp(self) -> Projector:
-        return Projector(self.mlp_vocabulary, LONGEST_LIST)
+    def _after_mlp(self) -> Vocabulary:
+        return Vocabulary.of_embedding(self.mlp_vocabulary)
 
     @property
     def has_mlp_vocabulary(self) -> bool:
@@ -123,12 +119,19 @@ class Readings:
         step("vocabulary", 0.0)
         if ask.reading == "mlp":
             self.make_mlp_vocabulary(lambda share: step("vocabulary", share * SHARE_BEFORE_SEARCH))
-        source, target = self._vocabulary(left, ask), self._vocabulary(right, ask)
+        source, target, masks = self._vocabulary(left, ask), self._vocabulary(right, ask), self.masks
+        only = unpack_tokens(ask.only, s.d_vocab)
+        tokens = np.arange(s.d_vocab) if only is None else np.flatnonzero(only)
+        if not len(tokens):
+            return {"top": [], "bottom": []}
+        if only is not None:  # the search goes over the corner of the matrix that these tokens have
+            source, target = source.only(tokens), target.only(tokens)
+            masks = Masks.of(masks.surface[tokens], masks.words[tokens])
         W_left, W_right = self._factor(left, ask), self._factor(right, ask)
         step("pairs", SHARE_BEFORE_SEARCH)
         matrix = Matrix(source, target, W_left, W_right, _product(source, W_left), _product(target, W_right))
-        top, bottom = top_pairs(matrix, self.masks, ask.lens, ask.n)[ask.preset]
-        return {"top": _scored_pairs(top), "bottom": _scored_pairs(bottom)}
+        top, bottom = top_pairs(matrix, masks, ask.lens, ask.n)[ask.preset]
+        return {"top": _scored_pairs(top, tokens), "bottom": _scored_pairs(bottom, tokens)}
 
     @cached_property
     def masks(self) -> Masks:
@@ -138,7 +141,7 @@ class Readings:
     def _vocabulary(self, kind: str, ask: PairsReadingAsk) -> Embedding:
         if ask.reading == "mlp":
             return self.mlp_vocabulary
-        return (self.words.reads if SIDES[kind] == "reads" else self.words.writes).embedding
+        return self._stored_as(kind).embedding
 
     def _factor(self, kind: str, ask: PairsReadingAsk) -> Float32:
         """Return the head's vectors of a kind as columns (d_model, d_head), with the model's norm folded in if the
@@ -150,20 +153,15 @@ class Readings:
         return np.ascontiguousarray(self.w.vectors(kind, ask.layer)[rows].cpu().numpy().T)
 
 
-def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
-    v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
-    lens = LENSES.index(ask.lens)
-    ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))
-    projector.select(v, v @ projector.embedding.on_device.T, ids, scores)
-    top, bottom = (
-        scored(tokens[: ask.k].tolist(), numbers[: ask.k].tolist())
-        for tokens, numbers in zip(ids[0, lens], scores[0, lens], strict=True)
-    )
+def _answer(vocabulary: Vocabulary, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
+    v, only = vector[None].astype(np.float64), unpack_tokens(ask.only, len(vocabulary.W))
+    (top,), (bottom,) = (exact_lists(vocabulary, v, ask.lens, ask.k, end, only=only) for end in ENDS)
     return {"top": top, "bottom": bottom}
 
 
-def _scored_pairs(found: PairList) -> list[TokenPair]:
-    pairs = zip(found.pairs.tolist(), found.scores.tolist(), strict=True)
+def _scored_pairs(found: PairList, tokens: NDArray[np.intp]) -> list[TokenPair]:
+    """Return pairs of numbers among `tokens` as pairs of tokens."""
+    pairs = zip(tokens[found.pairs].tolist(), found.scores.tolist(), strict=True)
     return [{"from": {"id": source}, "to": {"id": target}, "score": score} for (source, target), score in pairs]
 
 

@@ -25,9 +25,14 @@ class Top:
     values: Tensor  # (n, k), falling
 
 
-def top_tokens(scores: Tensor, k: int) -> Top:
-    """Return the k largest of each row of scores (n, d_vocab); of equal scores the smaller id comes first."""
+def top_tokens(scores: Tensor, k: int, only: Tensor | None = None) -> Top:
+    """Return the k largest of each row of scores (n, d_vocab); of equal scores the smaller id comes first. Where `only`
+    (d_vocab,) is given, other tokens than those it flags are left out."""
     k = min(k, scores.shape[1])
+    if only is not None:
+        k, scores = min(k, int(only.sum())), scores.masked_fill(~only, -torch.inf)
+    if not k:
+        return Top(torch.empty(len(scores), 0, dtype=torch.long, device=scores.device), scores[:, :0])
     if scores.device.type == "cpu":
         ids, values = torch.empty(len(scores), k, dtype=torch.long), torch.empty(len(scores), k)
         _by_rows(token_kernel.first_tokens, scores, ids, values)
@@ -111,31 +116,35 @@ class Likelihoods:
     rank: Tensor  # (n,) rank of the answer: 1 plus how many tokens are more probable
 
 
-def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None) -> Likelihoods:
+def likelihoods(
+    w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None, only: Tensor | None = None
+) -> Likelihoods:
     """Predict from a stream (n, d_model) by the model's own last steps. If the model has no head that predicts tokens,
     find the nearest tokens of W_U instead: p are then cosines.
 
-    Without `answers` (n,), the answer at a position is its own first token.
+    Without `answers` (n,), the answer at a position is its own first token. Where `only` (d_vocab,) is given, the k
+    tokens are those of the ones it flags; ranks and probabilities are among all tokens.
     """
     results: list[tuple[Tensor, ...]] = []
     for start in range(0, len(stream), PRODUCT_ROWS):
         some = slice(start, start + PRODUCT_ROWS)
-        results.append(_likelihoods(w, stream[some], k, None if answers is None else answers[some]))
+        results.append(_likelihoods(w, stream[some], k, None if answers is None else answers[some], only))
         tick(len(stream[some]))
     return Likelihoods(*(torch.cat(column) for column in zip(*results, strict=True)))
 
 
-def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple[Tensor, ...]:
+def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None, only: Tensor | None) -> tuple[Tensor, ...]:
     """Return the fields of Likelihoods for one block of positions, whose scores are freed before the next block is
     computed."""
     logits = w.model.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
-    top = top_tokens(logits, k)
-    wanted = top.ids[:, :1] if answers is None else answers[:, None]
+    top = top_tokens(logits, k, only)
+    first = top if only is None else top_tokens(logits, 1)
+    wanted = first.ids[:, :1] if answers is None else answers[:, None]
     answer = logits.gather(1, wanted)
     rank = 1 + count_above(logits, answer[:, 0])
     if not w.model.predicts:
         return top.ids, top.values, answer[:, 0], rank
-    highest = top.values[:, :1]
+    highest = first.values[:, :1]
     total = sums_of_exponentials(logits, highest[:, 0])[:, None]
     return top.ids, (top.values - highest).exp() / total, ((answer - highest).exp() / total)[:, 0], rank
 
@@ -152,7 +161,7 @@ def scored(ids: Iterable[int], scores: Iterable[float]) -> list[ScoredToken]:
     return [{"id": token, "score": score} for token, score in zip(ids, scores, strict=True)]
 
 
-def best_tokens(scores: Tensor, k: int) -> Iterator[list[ScoredToken]]:
-    """Yield the k tokens with the largest scores, for each row of (n, d_vocab)."""
-    top = top_tokens(scores, k)
+def best_tokens(scores: Tensor, k: int, only: Tensor | None = None) -> Iterator[list[ScoredToken]]:
+    """Yield the k tokens with the largest scores of each row (n, d_vocab), of those that `only` flags if given."""
+    top = top_tokens(scores, k, only)
     yield from map(scored, top.ids.tolist(), top.values.tolist())

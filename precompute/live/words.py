@@ -26,8 +26,11 @@ class Vocabulary:
 
     @classmethod
     def of(cls, W: torch.Tensor) -> "Vocabulary":
-        e = Embedding.of(W, W.device)
-        norm, inverse = (torch.from_numpy(x).float().to(W.device) for x in (e.norm, e.inverse_norm))
+        return cls.of_embedding(Embedding.of(W, W.device))
+
+    @classmethod
+    def of_embedding(cls, e: Embedding) -> "Vocabulary":
+        norm, inverse = (torch.from_numpy(x).float().to(e.on_device.device) for x in (e.norm, e.inverse_norm))
         return cls(e, norm, inverse, e.inverse_norm)
 
     @property

@@ -45,6 +45,13 @@ class Embedding:
         centred_norm[centred_norm <= ROUNDING_SHARE * (norm + np.linalg.norm(mean)) + SMALLEST_NORM] = 0.0
         return cls(rows, W.to(device), mean, norm, centred_norm)
 
+    def only(self, tokens: NDArray[np.intp]) -> "Embedding":
+        """Return the rows of some tokens; the mean row is still that of all."""
+        chosen = torch.from_numpy(tokens).to(self.on_device.device)
+        return Embedding(
+            self.rows[tokens], self.on_device[chosen], self.mean, self.norm[tokens], self.centred_norm[tokens]
+        )
+
     @property
     def inverse_norm(self) -> Float64:
         """Return 1 / |e_t - mean| for each row e_t, (d_vocab,), and 0 for a token without a direction: all its cosine

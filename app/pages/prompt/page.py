@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
-from lexiscope.app.lists.hubs import READ_TO_SKIP_HUBS
+from lexiscope.app.lists.kept_tokens import READ_TO_SKIP_HUBS
 from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
@@ -159,7 +159,7 @@ def _run(site: ModelSite, ask: PromptArguments, answer: PromptAnswer) -> dict[st
     """Return the worker's answer with words beside ids, neurons and heads. If hubs (tokens in very many lists) are left
     out, the lists of neurons and of patterns are filled up with other tokens."""
     fields: dict[str, Any] = {**put_words(answer, site.index.tokens.texts)}
-    lists = FirstLists.of(site.index, ask.lens, fields.pop("lists"), site.hubs(ask.lens))
+    lists = FirstLists.of(site.index, ask.lens, fields.pop("lists"), site.left_out(ask.lens))
     for panel in PANELS.values():
         panel.add_lists(fields, lists, ask)
     # The head of a table of tokens is the first, unless another one was asked about.
@@ -185,7 +185,8 @@ def asks(site: ModelSite, _: PromptAt, ask: PromptArguments) -> list[PromptAsk]:
         return []
     spare = READ_TO_SKIP_HUBS if site.hide_hubs and "patterns" in ask.panel else 0
     fields = {name: getattr(ask, name) for name in PromptArguments.model_fields}
-    return [PromptAsk(**fields, spare=spare, unbuilt=unbuilt(site.index, ask.lens))]
+    only = site.kept.packed(site.index)
+    return [PromptAsk(**fields, spare=spare, only=only, unbuilt=unbuilt(site.index, ask.lens, only))]
 
 
 def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:

@@ -9,13 +9,14 @@ lists of pairs.
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lexiscope.precompute.live.first_tokens import exact_lists
 from lexiscope.precompute.live.parameters import LoadedParameters, check_number
 from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
 from lexiscope.precompute.live.wire.asks import ThroughHeadsAsk
-from lexiscope.precompute.live.wire.fields import End, Lens
+from lexiscope.precompute.live.wire.fields import End, Lens, unpack_tokens
 from lexiscope.precompute.live.wire.grammar import Word
 from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Float64
@@ -30,14 +31,15 @@ def through_heads(
     check_number("head", ask.head, w.shape.n_heads)
     groups = [[_used(words, word) for word in group] for group in ask.words]
     x = np.stack([_embedding(words, group, ask.lens) for group in groups])  # (groups, d_model)
+    only = unpack_tokens(ask.only, w.shape.d_vocab)
     heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)
-    readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check)
+    readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check, only)
     return {"groups": groups, "heads": readings}
 
 
 def head_readings(
     w: LoadedParameters, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int,
-    end: End = "top", check: Callable[[], None] = lambda: None,
+    end: End = "top", check: Callable[[], None] = lambda: None, only: NDArray[np.bool_] | None = None,
 ) -> list[list[HeadReading]]:  # fmt: skip
     """Return the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, for each vector of x (n, d_model) and
     each head. A list is empty where the product is 0, as for an unchanged head of a difference."""
@@ -48,7 +50,7 @@ def head_readings(
             check()
             outputs.append(head_outputs(w, matrix, layer, x)[heads.start : heads.stop])
         vectors = np.concatenate(outputs).swapaxes(0, 1).reshape(-1, w.shape.d_model)  # (n * layers * heads, d_model)
-        found = exact_lists(vocabulary, vectors, lens, k, end, check)
+        found = exact_lists(vocabulary, vectors, lens, k, end, check, only)
         return iter([tokens if vector.any() else [] for tokens, vector in zip(found, vectors, strict=True)])
 
     writes, seeks = lists("vo", words.writes), lists("qk", words.reads)

@@ -7,25 +7,28 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun, only_tokens
 from lexiscope.precompute.live.vocabulary import Tick, likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import EvolutionRow
 
 
-def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list[EvolutionRow]:
+def evolution(
+    w: Weights, streams: Sequence[Tensor], k: int, tick: Tick, only: Tensor | None = None
+) -> list[EvolutionRow]:
     """Return the most likely tokens of streams (T, d_model), a row for each step of a run: the embedding, then
     attention and ff of every layer.
 
     The answer of a position is the token that this run ends with there: the first token of the last row.
+    `only` flags the tokens (d_vocab,) that the rows before it may hold, if these are not all.
     """
     T = len(streams[0])
     last = likelihoods(w, streams[-1], k, None, tick)
-    before = likelihoods(w, torch.cat(list(streams[:-1])), k, last.ids[:, 0].repeat(len(streams) - 1), tick)
+    before = likelihoods(w, torch.cat(list(streams[:-1])), k, last.ids[:, 0].repeat(len(streams) - 1), tick, only)
     rows: list[EvolutionRow] = []
     # to Python's numbers in one go: element by element it takes longer than the products
     ids, p, answer, rank = (
-        torch.cat((getattr(before, name), getattr(last, name))).tolist() for name in ("ids", "p", "answer", "rank")
+        [*getattr(before, name).tolist(), *getattr(last, name).tolist()] for name in ("ids", "p", "answer", "rank")
     )
     cells = [predicted(w.shape.predicts, *cell) for cell in zip(ids, p, strict=True)]
     steps: list[tuple[int, Literal["embedding", "attention", "ff"]]] = [(0, "embedding")]
@@ -53,7 +56,8 @@ def appears(rows: Sequence[EvolutionRow], position: int) -> int:
 
 
 def _answer(run: PanelRun) -> Fields:
-    rows = [evolution(run.w, record.streams, run.ask.k, run.tick("evolution")) for record in run.records]
+    only = only_tokens(run.w, run.ask)
+    rows = [evolution(run.w, record.streams, run.ask.k, run.tick("evolution"), only) for record in run.records]
     untouched = rows[1] if len(rows) > 1 else None
     return {"evolution": rows[0], "evolution_untouched": untouched, "appears": appears(rows[0], run.record.position)}
 

@@ -15,6 +15,7 @@ from lexiscope.precompute.live.vocabulary import Tick
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.fields import unpack_tokens
 from lexiscope.precompute.live.wire.grammar import ComparedWith
 
 Fields = dict[str, Any]  # fields of a PromptAnswer
@@ -36,6 +37,12 @@ class ModelTables:
     def vocabularies(self) -> Vocabularies:
         reads = TokenRows.of(self.w, self.w.W_E)
         return reads, reads if self.w.shape.tied else TokenRows.of(self.w, self.w.W_U)
+
+
+def only_tokens(w: Weights, ask: PromptAsk) -> Tensor | None:
+    """Return flags (d_vocab,), on the device, of the tokens that may stand in lists; None if all may."""
+    only = unpack_tokens(ask.only, w.shape.d_vocab)
+    return None if only is None else torch.from_numpy(only).to(w.device)
 
 
 @dataclass(frozen=True)

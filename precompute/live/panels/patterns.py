@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from lexiscope.precompute.live.panels import head_vectors
-from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun, only_tokens
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS, Products, TokenRows, Vocabularies
 from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, Tick, best_tokens
@@ -77,6 +77,7 @@ class _Lists:
     heads: Sequence[int]
     vocabularies: Vocabularies
     tick: Tick
+    only: Tensor | None  # flags (d_vocab,) of the tokens that may stand in lists; None: all
 
     @property
     def states(self) -> Tensor:
@@ -113,7 +114,7 @@ class _Lists:
                     scores *= divisors[head_of[block]]
                 scores = w.capped(scores, layer)
             self.tick(len(block))
-            yield from best_tokens(scores, self.k)
+            yield from best_tokens(scores, self.k, self.only)
 
     def sent(self, vectors: Tensor) -> Iterator[list[ScoredToken]]:
         """Yield the first tokens of each of these messages (n, d_model)."""
@@ -152,7 +153,14 @@ class _Lists:
         for block in torch.split(vectors, PRODUCT_ROWS):
             scores = products(block)
             self.tick(len(block))
-            yield from best_tokens(scores, self.k)
+            yield from best_tokens(scores, self.k, self.only)
+
+
+def _lists(
+    w: Weights, record: Record, ask: PromptAsk, heads: Sequence[int], vocabularies: Vocabularies, tick: Tick
+) -> _Lists:
+    length, only = ask.k + ask.spare, only_tokens(w, ask)
+    return _Lists(w, record, ask.convention, ask.lens, length, heads, vocabularies, tick, only)
 
 
 def patterns_by_head(
@@ -160,7 +168,7 @@ def patterns_by_head(
 ) -> list[HeadPattern]:
     """Describe every head of the layer at the chosen position, with more messages for the head that was asked about."""
     s, position = w.shape, record.position
-    lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, range(s.n_heads), vocabularies, tick)
+    lists = _lists(w, record, ask, range(s.n_heads), vocabularies, tick)
     here = torch.tensor([position], device=w.device)
     weights = lists.weights  # (n_heads, T, T)
     seen = position + 1 if s.causal else len(record.tokens)
@@ -194,7 +202,7 @@ def patterns_by_token(
 ) -> list[TokenPattern]:
     """Describe every position of the text at the head that was asked about, or at head 0 if none was."""
     heads = [ask.head or 0]
-    lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, heads, vocabularies, tick)
+    lists = _lists(w, record, ask, heads, vocabularies, tick)
     here = torch.arange(len(record.tokens), device=w.device)
     weights = lists.weights
     look_weights, looks_at = weights.max(dim=2)  # (1, T) each

@@ -3,12 +3,23 @@ address, and the ask itself, which adds what only the server knows."""
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire import answers, grammar
 from lexiscope.precompute.live.wire.answers import PanelName
-from lexiscope.precompute.live.wire.fields import Ask, AskArguments, End, Lens, Matrix, Unbuilt, Wire, split, typed
+from lexiscope.precompute.live.wire.fields import (
+    Ask,
+    AskArguments,
+    End,
+    Lens,
+    Matrix,
+    OnlyTokens,
+    Unbuilt,
+    Wire,
+    split,
+    typed,
+)
 from lexiscope.precompute.live.wire.grammar import Change, Group, Term, WordPair
 from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
 
@@ -22,7 +33,8 @@ LENS_OF_SCORES = "How a score is read: `dot` as in the paper, `cosine` with toke
 
 Convention = Literal["final", "vocabulary", "exact"]
 PatternRows = Literal["heads", "tokens"]
-Reading = Literal["norm", "mlp"]  # the layer's norm folded in; the first MLP applied to the vocabulary
+# The layer's norm folded in; the first MLP applied to the vocabulary; the stored list as it is, but whole.
+Reading = Literal["norm", "mlp", "full"]
 
 
 def plain_lines(text: str) -> str:
@@ -144,6 +156,7 @@ class ThroughHeadsArguments(AskArguments[answers.ThroughHeadsAnswer]):
 class ThroughHeadsAsk(ThroughHeadsArguments, extra="forbid"):
     words: Annotated[tuple[Group, ...], Field(min_length=1)]
     layers: Annotated[tuple[int, ...], Field(min_length=1)]
+    only: OnlyTokens = None
 
 
 # A run of a prompt
@@ -209,6 +222,7 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
 class PromptAsk(PromptArguments, extra="forbid"):
     text: str = Field(min_length=1)
     spare: int = Field(0, ge=0, le=100)  # more tokens of each list of `patterns`, for those that will be left out
+    only: OnlyTokens = None  # of `patterns` and of all steps of `evolution` but the last, which is the prediction
     unbuilt: Unbuilt | None = None
 
 
@@ -224,6 +238,7 @@ class ReadingAsk(Ask[answers.ReadingAnswer]):
     reading: Reading
     lens: Lens = "dot"
     k: int = Field(25, ge=1, le=100)
+    only: OnlyTokens = None
 
 
 class PairsReadingAsk(Ask[answers.PairsReadingAnswer]):
@@ -236,6 +251,7 @@ class PairsReadingAsk(Ask[answers.PairsReadingAnswer]):
     lens: Lens = "dot"
     preset: Preset = "all"
     n: int = Field(50, ge=1, le=1000)
+    only: OnlyTokens = None
 
 
 # A sentence in two models
@@ -251,7 +267,6 @@ class StatesAsk(Ask[answers.StatesAnswer]):
 
 class StatesReadingAsk(Ask[answers.StatesReadingAnswer]):
     path, answer = "/states-reading", answers.StatesReadingAnswer
-    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     states: bytes  # (positions, d_model) float32, little-endian, row after row
     k: int = Field(5, ge=1, le=50)

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter, model_validator
+
+from lexiscope.precompute.errors import BadRequest
 
 A = TypeVar("A")
 
@@ -14,7 +18,9 @@ Matrix = Literal["vo", "qk"]
 
 
 class Wire(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
 
 adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # reads a type from JSON and writes it; made once
@@ -47,11 +53,32 @@ class AskArguments(Ask[A], Generic[A], extra="ignore"):  # FastAPI hands over th
         return {name: value for name, value in values.items() if value not in ("", [""])}
 
 
+# The tokens that may stand in lists, a bit for each of the vocabulary; None: all. Lists are as long as if there were no
+# other tokens.
+OnlyTokens = Annotated[bytes | None, Field(description="Which tokens may stand in lists, as packed bits")]
+
+
+def pack_tokens(kept: NDArray[np.bool_]) -> bytes:
+    """Write flags (d_vocab,) of the tokens that may stand in lists as a field of an ask."""
+    return np.packbits(kept).tobytes()
+
+
+def unpack_tokens(only: bytes | None, d_vocab: int) -> NDArray[np.bool_] | None:
+    """Return the flags (d_vocab,) of a field of an ask, or None if it names all tokens; raise BadRequest if they are
+    those of another vocabulary."""
+    if only is None:
+        return None
+    if len(only) != -(-d_vocab // 8):
+        raise BadRequest(f"only has {len(only)} bytes: the vocabulary has {d_vocab} tokens, a bit each")
+    return np.unpackbits(np.frombuffer(only, np.uint8), count=d_vocab).astype(bool)
+
+
 class Unbuilt(Wire):
     """Layers that the index of the asking server does not have, and the lens under which it would list them."""
 
     layers: frozenset[int] = Field(min_length=1)
     lens: Lens = "dot"
+    only: OnlyTokens = None
 
 
 def typed(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lexiscope.app.lists.hubs import without_hubs
+from lexiscope.app.lists.kept_tokens import keep_tokens
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
@@ -38,7 +38,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
     answer = ThroughHeadsAnswer(groups=[[WordUsed(word="x", tokens=[{"id": 41}])]], heads=[[READING]])
     shown = make_view(index, "heads", {}, {"answers": [answer]}, words="x", layers="1", lens=lens)
-    view = without_hubs(index, shown)
+    view = keep_tokens(index, shown, hide_hubs=True)
     (cell,) = view.heads[0]["words"]
     assert [entry.get("rank", at) for at, entry in enumerate(cell["writes"], 1)] == ranks
     assert [entry["id"] for entry in cell["seeks"]] == [40]
@@ -50,7 +50,9 @@ def test_seeds_skip_them_and_fill_up(index: Index) -> None:
     result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=[1.0])
     answer = SeedsAnswer(terms=[], nearest=LISTED, results=[result], heads=[READING], lists=[], rank=None)
     shown = make_view(index, "seeds", {}, {"answers": [answer]}, words="x")
-    view = without_hubs(index, make_view(index, "seeds", {}, {"hide_hubs": True, "answers": [answer]}, words="x"))
+    view = keep_tokens(
+        index, make_view(index, "seeds", {}, {"hide_hubs": True, "answers": [answer]}, words="x"), hide_hubs=True
+    )
     first = view.results[0]["top"] or []
     stored = index.shard(1).vector("ff_value", 3, "dot").top_ids.tolist()
     assert [token["id"] for token in first] == [token for token in stored if token not in (DOG, BYTE)][:8]
@@ -76,7 +78,7 @@ def test_predictions_are_no_lists_of_a_vector(index: Index) -> None:
     message: Any = {"position": 0, "weight": 1.0, "tokens": tokens}
     pattern: Any = {"head": 0, "pattern": tokens, "messages": [message]}
     form = make_view(index, "prompt", {}, panel="patterns")
-    view = without_hubs(index, replace(form, prediction=tokens, patterns=[pattern]))
+    view = keep_tokens(index, replace(form, prediction=tokens, patterns=[pattern]), hide_hubs=True)
     assert view.prediction == tokens
     patterns: Any = view.patterns
     assert [entry["id"] for entry in patterns[0]["pattern"]] == [40, 41, 42]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.lists.hubs import without_hubs
+from lexiscope.app.lists.kept_tokens import keep_tokens
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadPattern, Look, Message, PromptAnswer, ScoredToken, TokenPattern
 from tests.support.crowded import BYTE, DOG, make
@@ -42,7 +42,7 @@ def test_as_many_remain_as_were_asked_for(
             index, "prompt", {}, {"hide_hubs": hide_hubs, "answers": [answer()]}, text="a", panel="patterns", k=k
         )
         if hide_hubs:
-            view = without_hubs(index, view)
+            view = keep_tokens(index, view, hide_hubs=True)
             assert view.hubs_hidden == 7 * left_out
         head, token = view.patterns[0], view.patterns_by_token[0]
         lists = [head["pattern"], head["found_by"], head["message"], head["messages"][0]["tokens"]]
