@@ -104,6 +104,16 @@ TERMS = {
         "Distinct, and both are a space (BERT's: no space and no ##) and three or more ASCII letters; a word's "
         "beginning may pass.",
     ),
+    "kept": Term(
+        "tokens of lists",
+        "All tokens, or only whole words: a space (BERT's: no space and no ##), then three or more ASCII letters. "
+        "Ranks stay the true ones.",
+    ),
+    "vocabulary": Term(
+        "vocabulary",
+        "A corpus or a word list of one's own, which `lexiscope vocabulary add` puts into the data folder: lists keep "
+        "only the tokens that occur in it.",
+    ),
     "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
     "coherence": Term(
         "coherence",

@@ -58,6 +58,7 @@ class PageRequest:
     difference: TwoModels | None = None  # the two models of a difference
     can_run: frozenset[str] = frozenset()  # those of the two models of a difference that a worker can run
     labels: ModelLabels = field(default_factory=ModelLabels)  # what people said of the model's parameters
+    vocabularies: tuple[str, ...] = ()  # names of corpora and word lists that lists can be kept to
     live: bool = False  # whether a worker can run the model, so that links to live pages work
 
     @cached_property

@@ -100,6 +100,11 @@ def first_kept(rows: Iterable[Sequence[int]], left_out: frozenset[int], n: int) 
     return [list(islice((token for token in row if token not in left_out), n)) for row in rows]
 
 
+def first_kept_pairs(pairs: Iterable[list[int]], left_out: frozenset[int], n: int) -> list[tuple[int, int]]:
+    """Return the first n pairs of ids of a list, without those that hold one of the given tokens."""
+    return [*islice(((a, b) for a, b in pairs if left_out.isdisjoint((a, b))), n)]
+
+
 def entries_to_read(left_out: frozenset[int], n: int) -> int:
     """Return how many entries of each list to read, so that n remain in most when the given tokens are left out."""
     if len(left_out) >= MANY:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from lexiscope.app.lists.checks import check_length, finite
 from lexiscope.app.lists.difference import relative
+from lexiscope.app.lists.kept_tokens import first_kept
 from lexiscope.app.lists.view import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.lists import Moments
@@ -118,18 +119,23 @@ def _vector(
     )
 
 
-def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> VectorReading:
+def vector_reading(
+    index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer,
+    outside: frozenset[int] = frozenset(),
+) -> VectorReading:  # fmt: skip
     """Make a reading, a list computed in another way than the stored one, from a worker's answer, and mark its tokens
-    that are also in the stored list."""
+    that are also in the stored list. Neither has the tokens `outside` of what the visitor wants."""
     stored = index.shard(layer).vector(kind, row, lens)
     put_words(answer, index.tokens.texts)
     top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))
-    stored_top = set(stored.top_ids[: len(answer["top"])].tolist())
-    stored_bottom = set(stored.bottom_ids[: len(answer["bottom"])].tolist())
+    stored_top, stored_bottom = (
+        set(first_kept([ids.tolist()], outside, len(tokens))[0])
+        for ids, tokens in ((stored.top_ids, answer["top"]), (stored.bottom_ids, answer["bottom"]))
+    )
     return VectorReading(
         top=answer["top"],
         bottom=answer["bottom"],
-        overlap=len(top & stored_top) / len(top | stored_top),
+        overlap=len(top & stored_top) / len(top | stored_top) if top else 1.0,
         kept=frozenset((top & stored_top) | (bottom & stored_bottom)),
     )
 

@@ -99,8 +99,8 @@ AnyPreset: TypeAlias = Annotated[
 AnyReading: TypeAlias = Annotated[
     Literal["norm", "mlp", "full"] | None,
     Field(
-        description="Beside the stored lists, the worker's: norms folded in, tokens after the first MLP, or, where lists "
-        "are kept to some tokens, the full lists of these"
+        description="Beside the stored lists, the worker's: norms folded in, tokens after the first MLP, or, where "
+        "lists are kept to some tokens, the full lists of these"
     ),
 ]
 PageNumber: TypeAlias = Annotated[

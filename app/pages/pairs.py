@@ -10,6 +10,7 @@ from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import Table, change_columns, constant
 from lexiscope.app.lists.checks import PAIR_ENTRIES, list_length
 from lexiscope.app.lists.difference import check_can_run, size_text
+from lexiscope.app.lists.kept_tokens import first_kept_pairs
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import pairs_note
 from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, pair_ids, stored_pairs
@@ -26,7 +27,6 @@ from lexiscope.app.lists.view import (
 )
 from lexiscope.app.pages.page import Address, AnyPreset, AnyReading, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
 
@@ -122,7 +122,7 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
     index = site.index
     stored = stored_pairs(index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask), site.outside)
     change = stored.change
-    reading = _reading(index, at, ask, site.answers[0]) if ask.reading and site.answers else None
+    reading = _reading(site, at, ask, site.answers[0]) if ask.reading and site.answers else None
     return PairsView(
         **of_index(index),
         layer=at.layer,
@@ -163,14 +163,14 @@ def _length(site: ModelSite, ask: PairsArguments) -> int:
     return list_length(site.index, ask.k, PAIR_ENTRIES, site.index.manifest.pairs)
 
 
-def _reading(index: Index, at: PairsAt, ask: PairsArguments, answer: PairsReadingAnswer) -> PairsReading:
+def _reading(site: ModelSite, at: PairsAt, ask: PairsArguments, answer: PairsReadingAnswer) -> PairsReading:
     """Make a head's pairs from a worker's answer, which computed them in another way, and compare them with as many
     stored ones."""
-    heads, place = index.shard(at.layer).heads, (at.matrix, at.head, ask.lens, ask.preset)
-    put_words(answer, index.tokens.texts)
+    heads, place = site.index.shard(at.layer).heads, (at.matrix, at.head, ask.lens, ask.preset)
+    put_words(answer, site.index.tokens.texts)
     top, bottom = answer["top"], answer["bottom"]
     stored_top, stored_bottom = (
-        {(a, b) for a, b in heads.pairs(*place, end).ids[: len(pairs)].tolist()}
+        {*first_kept_pairs(heads.pairs(*place, end).ids.tolist(), site.outside, len(pairs))}
         for end, pairs in (("top", top), ("bottom", bottom))
     )
     either = pair_ids(top) | stored_top

@@ -400,7 +400,7 @@ def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str,
     reading = None
     if ask.reading and site.answers:
         again = {
-            name: vector_reading(index, kind, at.layer, row, lens, answer)
+            name: vector_reading(index, kind, at.layer, row, lens, answer, site.outside)
             for (name, (kind, row)), answer in zip(vectors.items(), site.answers, strict=True)
         }
         reading = Reading(name=ask.reading, vectors=again)

@@ -192,6 +192,7 @@ class PageAnswer:
             can_run=frozenset(
                 each.index for each in difference or () if each.index and self._state.live.serves(each.index)
             ),
+            vocabularies=self._state.library.vocabularies.names() if self.index else (),
             labels=self._state.library.labels.of(self.index) if self.index else ModelLabels(),
             live=shown is not None and self._state.live.serves(shown),
         )
@@ -209,6 +210,7 @@ class PageAnswer:
             facts.append(self._origin)  # other formats than HTML hold links with the origin of the site
         if self.format == "html":
             facts += map(" ".join, best_lenses(self._state.library).items())
+            facts += self._state.library.vocabularies.names()
         return f'"{hashlib.blake2b(chr(10).join(facts).encode(), digest_size=12).hexdigest()}"'
 
 
