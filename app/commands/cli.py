@@ -14,7 +14,7 @@ from lexiscope.precompute.plain_text import plain
 
 NAMES = (
     "demo", "precompute", "compare", "stitch", "lab", "serve", "show", "seeds", "reproduce", "verify", "labels",
-    "export", "push", "pull", "models", "worker",
+    "vocabulary", "export", "push", "pull", "models", "worker",
 )  # fmt: skip
 COMMANDS: tuple[Command, ...] = tuple(import_module(f"lexiscope.app.commands.{name}").run for name in NAMES)
 

@@ -57,13 +57,21 @@ class Vocabularies:
             return ()
         return tuple(sorted(path.stem for path in paths)[:MOST_NAMES])
 
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.txt"
+
     def stamp(self, name: str) -> Stamp:
         """Return the stamp of a vocabulary's file; raise NotFound, which names those that there are."""
-        stamp = stamp_of(self.folder / f"{name}.txt") if NAME.fullmatch(name) else None
+        stamp = stamp_of(self.path(name)) if NAME.fullmatch(name) else None
         if stamp is None:
             there = ", ".join(self.names()) or "none: `lexiscope vocabulary add FILE` adds one"
             raise NotFound(f"no vocabulary of the name {name[:64]!r}; there are {there}")
         return stamp
+
+    def remove(self, name: str) -> None:
+        self.stamp(name)  # raises NotFound if there is none
+        for path in (self.path(name), *(self.folder / FOUND).glob(f"{name}.*")):
+            path.unlink()
 
     def held(self, name: str, index: Index) -> Vocabulary | None:
         """Return the vocabulary's tokens if they are in memory and the file has not changed."""
@@ -83,7 +91,7 @@ class Vocabularies:
             key, stamp = (name, index.manifest.tokenizer_sha256), self.stamp(name)
             tokens = self._read_found(key, stamp, index.shape.d_vocab)
             if tokens is None:
-                tokens = tokens_of_texts(read_texts(self.folder / f"{name}.txt"), tokenizer, index.shape.d_vocab)
+                tokens = tokens_of_texts(read_texts(self.path(name)), tokenizer, index.shape.d_vocab)
                 self._write_found(key, stamp, tokens)
             self._known[key] = Vocabulary(name, stamp, tokens)
             return self._known[key]
