@@ -109,6 +109,11 @@ TERMS = {
         "All tokens, or only whole words: a space (BERT's: no space and no ##), then three or more ASCII letters. "
         "Ranks stay the true ones.",
     ),
+    "high-bias": Term(
+        "high bias",
+        "Most of these tokens are such as any list may hold, whatever it is about: frequent, special, hardly learned, "
+        "or hubs.",
+    ),
     "vocabulary": Term(
         "vocabulary",
         "A corpus or a word list of one's own, which `lexiscope vocabulary add` puts into the data folder: lists keep "

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lexiscope.app import urls
+from lexiscope.app.lists.bias import is_high_bias
 from lexiscope.app.lists.kept_tokens import hubs_of
 from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
@@ -79,6 +80,22 @@ def are_most(entries: Sequence[Any], lens: str) -> bool:
     if (page := _page.get()) and page.index.manifest.minus:
         return False
     return count(entries, lens) > MOSTLY * len(entries)
+
+
+def is_bias(entries: Sequence[Any], lens: str) -> bool:
+    """Return True if most of a list's first tokens are such as any list may hold: frequent, not learned, special, or
+    hubs. Return False for pairs and, as for hubs, on a page about the difference of two models."""
+    page = _page.get()
+    if not (page and entries and "id" in entries[0]) or page.index.manifest.minus:
+        return False
+    try:
+        return is_high_bias(page.index, _stored(page.index, lens), [entry["id"] for entry in entries])
+    except IndexFault:
+        return False
+
+
+def _stored(index: Index, lens: str) -> str:
+    return lens if lens in index.stored.lenses else index.stored.lens
 
 
 def better_lens(index: Index, lens: str) -> str | None:

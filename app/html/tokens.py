@@ -8,12 +8,14 @@ from html import escape
 from markupsafe import Markup
 
 from lexiscope.app import urls
-from lexiscope.app.html.hubs import marked
+from lexiscope.app.html.glossary import explain_mark, tip
+from lexiscope.app.html.hubs import is_bias, marked
 from lexiscope.app.lists.view import ScoredToken, Token, TokenPair, visible
-from lexiscope.precompute.index.tokens import CONTINUES
+from lexiscope.precompute.index.tokens import CONTINUES, is_special
 
 CUT = 9  # most characters of a chip where lists are side by side
 SEED_WORDS = 4
+BIAS_TOKENS = 4  # tokens of a folded list that are named
 
 _TAG = '<a class="t" href="'
 _HUB_TAG = '<a class="t hub" title="A hub: in unusually many lists, so that its place in one says little" href="'
@@ -39,6 +41,18 @@ def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = 
     )
 
 
+def list_chips(tokens: Sequence[Token], model: str, lens: str = "dot") -> Markup:
+    """Write the first tokens of a list as chips. If most are such as any list may hold, they are folded, one click
+    away, as in McCormick's tables: (high bias: , . the and)."""
+    written = chips(tokens, model, lens)
+    if not is_bias(tokens, lens):
+        return written
+    first = " ".join([f"<bdi>{escape(visible(token['token'].strip(' ')))}</bdi>" for token in tokens[:BIAS_TOKENS]])
+    return Markup(
+        f'<details class="bias"><summary title="{tip("high-bias")}">(high bias: {first})</summary>{written}</details>'
+    )
+
+
 def pair_chips(pair: TokenPair, model: str, lens: str = "dot") -> Markup:
     first, second = chip(pair["from"], model, lens), chip(pair["to"], model, lens)
     return Markup(f'<span class="pair">{first}<b>→</b>{second}</span>')
@@ -59,9 +73,12 @@ def _around_id(model: str, lens: str, taken_along: tuple[tuple[str, str], ...]) 
 @lru_cache(1 << 17)  # the same tokens are in many lists; all tokens of a model fit in the cache
 def _chip_text(text: str) -> Markup:
     """Escape a token's text. Spaces around it, which are easily overlooked, and the ## of a piece that continues a word
-    get a colour. The title attribute of a long token, which may be cut, holds all of it."""
+    get a colour, special tokens a sign. The title attribute of a long token, which may be cut, holds all of it."""
     shown = visible(text)
     title = f' title="{escape(shown)}"' if len(shown) > CUT else ""
+    if is_special(text):
+        why = explain_mark(text) or "It stands for no text."
+        title = f' class="special" title="{escape(shown)}, a special token. {escape(why)}"'
     word = shown.strip("␣")
     before, after = shown.split(word, 1) if word else ("", "")
     if not before and word.startswith(CONTINUES) and word[len(CONTINUES) :].isalnum():

@@ -10,6 +10,7 @@ from lexiscope.app.lists.kept_tokens import hubs_of
 from lexiscope.app.lists.readable import readable
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.index.tokens import is_special
 
 FREQUENT = 300  # so many tokens of several characters, in the order of ids, are frequent: vocabularies begin with them
 TOKENS_LOOKED_AT = 10  # tokens of a list by which it is judged
@@ -26,6 +27,7 @@ def biased_tokens(index: Index, lens: str) -> Array:
         texts = [text.strip() for text in index.tokens.texts]
         single = np.array([len(text) < 2 for text in texts])
         mask |= single & np.array([text.isascii() for text in texts])
+        mask |= np.array([is_special(text) for text in texts])
         mask[np.flatnonzero(words.learned & ~single)[:FREQUENT]] = True
         mask[[*hubs_of(index, lens)]] = True
         known[lens] = mask

@@ -20,6 +20,11 @@ _METASPACE = "▁"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACED_WORD = re.compile(rb" [A-Za-z]{3,}")
 _BARE_WORD = re.compile(rb"[A-Za-z]{3,}")
+# How makers of vocabularies write tokens that stand for no text. Tags such as <p> are text.
+_SPECIAL = re.compile(
+    r"<\|[^\s|]{1,60}\|>|\[(?:CLS|SEP|PAD|MASK|UNK|unused\d+)\]|<[a-z]+(?:_[a-z]+)+>|"
+    r"<(?:/?s|unk|pad|mask|bos|eos|filename|reponame|unused\d+)>"
+)
 
 
 class TokenTable:
@@ -124,6 +129,11 @@ def whole_words(raws: Sequence[bytes]) -> NDArray[np.bool_]:
     or more ASCII letters and nothing else."""
     word = _BARE_WORD if is_wordpiece(raws) else _SPACED_WORD
     return np.array([word.fullmatch(raw) is not None for raw in raws], np.bool_)
+
+
+def is_special(text: str) -> bool:
+    """Return True if a token looks like one that stands for no text: <|endoftext|>, [CLS], <unk>, [unused7]."""
+    return _SPECIAL.fullmatch(text) is not None
 
 
 def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
