@@ -10,7 +10,7 @@ from typing import Any
 
 from lexiscope.app import urls
 from lexiscope.app.lists.bias import is_high_bias
-from lexiscope.app.lists.kept_tokens import hubs_of
+from lexiscope.app.lists.kept_tokens import ARGUMENTS, hubs_of
 from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
@@ -30,7 +30,7 @@ class _PageHubs:
 @contextmanager
 def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
     """Keep the index of a page, and the arguments that its links pass on, while the page is rendered."""
-    kept = {name: query[name] for name in ("hubs", "preset", "vocabulary") if name in query}
+    kept = {name: query[name] for name in ARGUMENTS if name in query}
     if kept.get("preset") != "words":  # other presets are of the pairs of one page
         kept.pop("preset", None)
     on_page, in_links = _page.set(_PageHubs(index) if index else None), urls.taken_along.set(kept)

@@ -22,9 +22,11 @@ from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import whole_words
 from lexiscope.precompute.live.wire.fields import pack_tokens
 
+ARGUMENTS = ("hubs", "preset", "vocabulary")  # those of an address that say which tokens stand in lists
 READ_TO_SKIP_HUBS = 40  # how many entries of a list are read to find the first few that are not hubs
 # If so many tokens are left out, as words and vocabularies do, lists are read as far as they are stored.
 MANY, READ_WHOLE = 1000, 1000
+MOST_KNOWN = 20  # choices of tokens that are kept in memory for an index
 
 # Fields that are not filtered: predictions of the model, which are no vector's list; and long tables that hold no list
 # by score.
@@ -62,14 +64,20 @@ class KeptTokens:
         return kept
 
     def outside(self, index: Index) -> frozenset[int]:
-        """Return all other tokens. The last result is kept, because many requests ask for the same."""
+        """Return all other tokens."""
         if self.are_all:
             return frozenset()
         known = _outside.setdefault(index, {})
-        if self not in known:
-            known.clear()
-            known[self] = frozenset(np.flatnonzero(~self.flags(index)).tolist())
-        return known[self]
+        if (outside := known.get(self)) is None:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            outside = known[self] = frozenset(np.flatnonzero(~self.flags(index)).tolist())
+        return outside
+
+    @property
+    def of_pairs(self) -> "KeptTokens":
+        """Return which tokens may stand in pairs, whose lists of words are stored: there `preset` is another list."""
+        return KeptTokens(vocabulary=self.vocabulary)
 
     def packed(self, index: Index) -> bytes | None:
         """Return these tokens as an ask to a worker names them."""
@@ -151,7 +159,7 @@ def keep_tokens(index: Index, view: V, hide_hubs: bool, kept: KeptTokens = ALL_T
     (a token in very many lists). The tokens that the page itself is about stay."""
     if not hide_hubs and kept.are_all:
         return view
-    walk = _Walk(index, _subjects(view), hide_hubs, kept.outside(index))
+    walk = _Walk(index, _subjects(view), hide_hubs, kept)
     shown: V = walk.filter_fields(view, walk.hubs(index.stored.lens, frozenset()))
     if hide_hubs:
         shown = replace(shown, hubs="hide", hubs_hidden=walk.hubs_hidden)
@@ -169,9 +177,9 @@ class _Walk:
     """Go through the data of a page and leave out entries. A part with a lens of its own loses the hubs of that
     lens."""
 
-    def __init__(self, index: Index, subjects: frozenset[int], hide_hubs: bool, outside: frozenset[int]) -> None:
+    def __init__(self, index: Index, subjects: frozenset[int], hide_hubs: bool, kept: KeptTokens) -> None:
         self.index, self.subjects, self.hide_hubs = index, subjects, hide_hubs
-        self.outside = outside - subjects
+        self.outside, self.outside_pairs = (tokens.outside(index) - subjects for tokens in (kept, kept.of_pairs))
         self.hubs_hidden = self.only_hidden = 0
         # filtered values by id, so that a value that occurs twice in the data is counted once
         self._done: dict[int, Any] = {}
@@ -215,7 +223,7 @@ class _Walk:
         kept = []
         for rank, entry in enumerate(entries, 1):
             ids = _ids(entry)
-            if not self.outside.isdisjoint(ids):
+            if not (self.outside if "id" in entry else self.outside_pairs).isdisjoint(ids):
                 self.only_hidden += 1
             elif not hubs.isdisjoint(ids):
                 self.hubs_hidden += 1

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.find_tokens import token_named
-from lexiscope.app.lists.kept_tokens import keep_tokens
+from lexiscope.app.lists.kept_tokens import KeptTokens, keep_tokens
 from lexiscope.app.lists.view import Token, token_of
 from lexiscope.app.notebook.arguments import checked_fields
 from lexiscope.app.notebook.errors import NeedsIndex, needed_for, no_such_text
@@ -73,12 +73,14 @@ class Here:
         """Return the data of a page; arguments that are None are left out."""
         values = checked_fields(page.arguments, arguments)
 
+        kept = KeptTokens(words=arguments.get("preset") == "words")
+
         def make(index: Index) -> V:
-            site = ModelSite(index=index, library=self._library, hide_hubs=hide_hubs)
+            site = ModelSite(index=index, library=self._library, hide_hubs=hide_hubs, kept=kept)
             ask = page.ask_of(site, values)
             answers = [self._answer(index, asked) for asked in page.asks(site, at, ask)]
             view = page.make(replace(site, answers=answers), at, ask)
-            return keep_tokens(index, view, hide_hubs)
+            return keep_tokens(index, view, hide_hubs, kept)
 
         return self.read(make)
 

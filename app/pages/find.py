@@ -4,9 +4,10 @@ host."""
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from lexiscope.app.lists.kept_tokens import ARGUMENTS
 from lexiscope.app.lists.labels import page_of
 from lexiscope.app.pages.page import find_pages
-from lexiscope.app.urls import DECLARED, FIGURE_FORMATS, Declared, link
+from lexiscope.app.urls import DECLARED, DEFAULTS, FIGURE_FORMATS, Declared, link
 from lexiscope.precompute.index.label_address import KINDS, parse_label_address
 from lexiscope.precompute.index.origin import MODEL_NAME
 from lexiscope.precompute.index.parameter_names import named_parameters
@@ -110,5 +111,6 @@ def _address(shape: Shape, page: str, model: str, read: dict[str, str], query: d
     if not MODEL_NAME.fullmatch(read.get("other", model)):
         return None
     numbers = [int(value) if value.isdecimal() else value for value in read.values()]
-    known = {name: value for name, value in query.items() if name in (*DECLARED[page].left_out, "hubs")}
+    kept = [name for name in ARGUMENTS if query.get(name) != DEFAULTS.get(name)]
+    known = {name: value for name, value in query.items() if name in (*DECLARED[page].left_out, *kept)}
     return link(page, model, *numbers, **known)

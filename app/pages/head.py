@@ -302,7 +302,7 @@ def _other_pairs(
 
 def _glance(site: ModelSite, matrix: str, layer: int, head: int, lens: str, preset: str) -> MatrixGlance:
     index = site.index
-    pairs = stored_pairs(index, matrix, layer, head, lens, preset, PAIRS_AT_A_GLANCE, site.outside)
+    pairs = stored_pairs(index, matrix, layer, head, lens, preset, PAIRS_AT_A_GLANCE, site.outside_pairs)
     return MatrixGlance(
         top=pairs.top,
         bottom=pairs.bottom,

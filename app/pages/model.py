@@ -359,7 +359,7 @@ def model(site: ModelSite, at: ModelAt, ask: ModelArguments) -> ModelView:  # no
     """A model: what is worth reading first, and its layers and heads as maps."""
     if ask.head_map == "change" and not site.index.stored.difference:
         raise BadRequest(f"map = change: only differences have such a map, and {site.index.manifest.model} is a model")
-    return read_model(site.index, ask.lens, ask.preset, site.hide_hubs, site.kept)
+    return read_model(site.index, ask.lens, ask.preset, site.hide_hubs, site.kept.of_pairs)
 
 
 def read_model(

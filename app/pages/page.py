@@ -164,6 +164,10 @@ class ModelSite(Site):
         """Return the tokens left out because they are no words, or not in the vocabulary."""
         return self.kept.outside(self.index)
 
+    @property
+    def outside_pairs(self) -> frozenset[int]:
+        return self.kept.of_pairs.outside(self.index)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TwoModelsSite(Site):

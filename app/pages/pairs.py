@@ -120,7 +120,9 @@ def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
     """A head's token pairs: with `vo`, from what it reads to what it writes; with `qk`, from a query to the key it
     looks for."""
     index = site.index
-    stored = stored_pairs(index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask), site.outside)
+    stored = stored_pairs(
+        index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask), site.outside_pairs
+    )
     change = stored.change
     reading = _reading(site, at, ask, site.answers[0]) if ask.reading and site.answers else None
     return PairsView(
@@ -155,7 +157,7 @@ def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsRea
     stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # raises NotFound or NotStored
     check_can_run(site.index)
     asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
-    only, n = site.kept.packed(site.index), min(length, MOST_PAIRS_READ_AGAIN)
+    only, n = site.kept.of_pairs.packed(site.index), min(length, MOST_PAIRS_READ_AGAIN)
     return [PairsReadingAsk.model_validate({**asked, "n": n, "only": only})]
 
 
@@ -170,7 +172,7 @@ def _reading(site: ModelSite, at: PairsAt, ask: PairsArguments, answer: PairsRea
     put_words(answer, site.index.tokens.texts)
     top, bottom = answer["top"], answer["bottom"]
     stored_top, stored_bottom = (
-        {*first_kept_pairs(heads.pairs(*place, end).ids.tolist(), site.outside, len(pairs))}
+        {*first_kept_pairs(heads.pairs(*place, end).ids.tolist(), site.outside_pairs, len(pairs))}
         for end, pairs in (("top", top), ("bottom", bottom))
     )
     either = pair_ids(top) | stored_top
