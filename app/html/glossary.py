@@ -114,6 +114,11 @@ TERMS = {
         "Most of these tokens are such as any list may hold, whatever it is about: frequent, special, hardly learned, "
         "or hubs.",
     ),
+    "beforehand": Term(
+        "beforehand",
+        "What the model thinks of a token before any text. A long row makes large scores in the lens dot; a row near "
+        "the mean of all has hardly been learned. Rank 1 is the largest.",
+    ),
     "vocabulary": Term(
         "vocabulary",
         "A corpus or a word list of one's own, which `lexiscope vocabulary add` puts into the data folder: lists keep "

@@ -12,7 +12,9 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import is_special
 
-FREQUENT = 300  # so many tokens of several characters, in the order of ids, are frequent: vocabularies begin with them
+# So many tokens of several characters, but no more than one in a hundred of a small vocabulary, are frequent: those with
+# the smallest ids, because vocabularies begin with frequent tokens.
+FREQUENT = 300
 TOKENS_LOOKED_AT = 10  # tokens of a list by which it is judged
 
 _masks: WeakKeyDictionary[Index, dict[str, Array]] = WeakKeyDictionary()
@@ -28,7 +30,7 @@ def biased_tokens(index: Index, lens: str) -> Array:
         single = np.array([len(text) < 2 for text in texts])
         mask |= single & np.array([text.isascii() for text in texts])
         mask |= np.array([is_special(text) for text in texts])
-        mask[np.flatnonzero(words.learned & ~single)[:FREQUENT]] = True
+        mask[np.flatnonzero(words.learned & ~single)[: min(FREQUENT, len(texts) // 100)]] = True
         mask[[*hubs_of(index, lens)]] = True
         known[lens] = mask
     return known[lens]

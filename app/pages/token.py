@@ -17,7 +17,7 @@ from lexiscope.app.formats.stored_tables import (
     WHERE,
 )
 from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
-from lexiscope.app.lists.checks import count_pages, page_slice
+from lexiscope.app.lists.checks import count_pages, finite, page_slice
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.lists.kept_tokens import split_nearest
@@ -119,6 +119,16 @@ class PairListing(TypedDict):
     first: Annotated[TokenPair | None, FIRST_PAIR]
 
 
+class Beforehand(TypedDict):
+    """What the model thinks of a token before any text: numbers of its row, each with its rank among all tokens."""
+
+    matrix: Literal["embedding", "unembedding"]
+    norm: float | None
+    norm_rank: int  # 1 is the longest row
+    distance: float | None  # from the mean row
+    distance_rank: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenView(ViewOfModel):
     lens: str
@@ -128,6 +138,7 @@ class TokenView(ViewOfModel):
     kind: str | None  # the one kind that is shown, all of it page by page; None: the best of every kind
     page: int
     pages: int
+    beforehand: list[Beforehand]  # of the embedding, and of the unembedding if it is another matrix
     variants: list[Token]  # the same token with and without space or ##, or in another case
     # by cosine of the centred embeddings, hubs left out; None while this is not built
     nearest: list[ScoredToken] | None
@@ -221,6 +232,7 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
         kind=kind,
         page=page,
         pages=count_pages(longest, page, size),
+        beforehand=_beforehand(index, token),
         variants=tokens_of(index.tokens, token_search(index.tokens).variants(token)),
         nearest=None if nearest is None else nearest[0],
         nearest_hubs=[] if nearest is None else nearest[1],
@@ -232,6 +244,20 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
         totals=listings.pairs.totals,
         hub=_hub(index, shape.n_layers - len(listings.missing), counted) if kind is None else None,
     )
+
+
+def _beforehand(index: Index, token: int) -> list[Beforehand]:
+    rows: list[Beforehand] = []
+    matrices: tuple[Literal["embedding", "unembedding"], ...] = ("embedding", "unembedding")
+    for matrix, norms, distances in zip(matrices, index.norms, index.centred_norms, strict=False):
+        norm_rank, distance_rank = (1 + int((numbers > numbers[token]).sum()) for numbers in (norms, distances))
+        rows.append(
+            {
+                "matrix": matrix, "norm": finite(float(norms[token])), "norm_rank": norm_rank,
+                "distance": finite(float(distances[token])), "distance_rank": distance_rank,
+            }
+        )  # fmt: skip
+    return rows
 
 
 def _shown_slices(kind: str | None, page: int, size: int | None) -> tuple[slice, slice]:

@@ -110,6 +110,11 @@ class Index:
         matrix."""
         return self._vocabulary.centred_norms
 
+    @property
+    def norms(self) -> tuple[Floats, ...]:
+        """Return |e_t| for each token (d_vocab,), of the embedding, and of the unembedding if it is another matrix."""
+        return self._vocabulary.norms
+
     @cached_property
     def version(self) -> str:
         """Return a text that changes whenever a page may show something else."""

@@ -37,7 +37,9 @@ class Vocabulary:
     """The tokens and the norms of their embeddings, in memory."""
 
     tokens: TokenTable
-    centred_norms: tuple[Floats, ...]  # (d_vocab,) of the embedding, and of the unembedding if it is another matrix
+    # (d_vocab,) of the embedding, and of the unembedding if it is another matrix
+    norms: tuple[Floats, ...]
+    centred_norms: tuple[Floats, ...]
 
     @classmethod
     def of(cls, file: TensorFile, shape: Shape) -> "Vocabulary":
@@ -46,7 +48,8 @@ class Vocabulary:
         except ValueError as error:
             raise damaged(file.path, f"is damaged: {error}") from None
         sides = ("embedding",) if shape.tied else ("embedding", "unembedding")
-        return cls(tokens, tuple(file.array(f"{side}.centred_norm") for side in sides))
+        norms, centred = (tuple(file.array(f"{side}.{norm}") for side in sides) for norm in ("norm", "centred_norm"))
+        return cls(tokens, norms, centred)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^(?:\$ )?lexiscope (.+?)(?: +#.*)?$", README, re.MULTILINE)
 QUICK = " --layers 8,10 --k 10 --pairs 12"  # instead of all layers
 NOT_RUN = (
-    "serve", "worker", "seeds demo", "compare", "stitch", "labels", "reproduce", "precompute TUNED", "pull https",
-    "pull /mnt",
+    "serve", "worker", "seeds demo", "compare", "stitch", "labels", "vocabulary", "reproduce", "precompute TUNED",
+    "pull https", "pull /mnt",
 )  # fmt: skip
 RUNNING = [line for line in COMMANDS if not line.startswith(NOT_RUN) and "--ray" not in line]
 

@@ -2,6 +2,7 @@
 hostile tokens as text."""
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -9,7 +10,12 @@ import pytest
 
 from lexiscope.app.html.assets import folder
 from lexiscope.app.html.glossary import TERMS
+from lexiscope.app.html.hubs import page_of
 from lexiscope.app.html.numbers import BAR_STEPS, HEAT_STEPS
+from lexiscope.app.html.tokens import list_chips
+from lexiscope.app.lists.find_tokens import token_named
+from lexiscope.app.lists.view import tokens_of
+from lexiscope.precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAGES
 
@@ -215,3 +221,18 @@ def test_titles_are_latex(client: TestClient) -> None:
 def test_the_paper_is_cited_on_the_help_page_alone(client: TestClient) -> None:
     assert bibtex(client.get("/-/help").text) == PAPER
     assert not parsed(client.get("/").text).all("pre", id="bibtex")
+
+
+@pytest.mark.parametrize(("tokens", "is_folded"), [("<|endoftext|>", True), ("dog lion horse", False)])
+def test_lists_of_high_bias_are_folded_and_special_tokens_have_a_sign(
+    site_data: Path, tokens: str, is_folded: bool
+) -> None:
+    index = Index.open(site_data / GPT2)
+    listed = tokens_of(index.tokens, [token_named(index, word) for word in tokens.split()])
+    with page_of(index, {}):
+        written = str(list_chips(listed, GPT2))
+    assert ("<details" in written) == is_folded
+    assert ("(high bias: " in written) == is_folded
+    assert ('class="special"' in written) == is_folded
+    assert all(f"/{GPT2}/token/{token['id']}" in written for token in listed)
+    assert list_chips([], GPT2) == ""

@@ -212,3 +212,14 @@ def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:
     assert token_view(index, 40).nearest is None
     assert index.changed
     assert token_view(index.refreshed(), 40).nearest is None
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_the_model_thinks_beforehand(indexes: dict[str, Index], name: str) -> None:
+    index = indexes[name]
+    rows = token_view(index, 40).beforehand
+    assert [row["matrix"] for row in rows] == ["embedding", "unembedding"][: 1 if SHAPES[name].tied else 2]
+    for row, norms, distances in zip(rows, index.norms, index.centred_norms, strict=True):
+        assert (row["norm"], row["distance"]) == (norms[40], distances[40])
+        assert row["norm_rank"] == sorted(norms.tolist(), reverse=True).index(norms[40]) + 1
+        assert row["distance_rank"] == sorted(distances.tolist(), reverse=True).index(distances[40]) + 1

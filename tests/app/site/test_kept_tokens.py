@@ -183,3 +183,23 @@ def test_other_values(client: TestClient, path: str, status: int) -> None:
     assert answer.status_code == status, answer.text
     if status == 200 and "pets" not in path:
         assert "only" not in answer.json()
+
+
+def test_a_full_list_and_a_run_come_from_the_worker(live: TestClient, kept: dict[str, set[int]]) -> None:
+    """Exactly, and as long as asked for."""
+    answer = live.get(f"{NEURON}.json?preset=words&reading=full&k=30").json()
+    full = answer["reading"]["vectors"]["value"]
+    assert [token["id"] for token in answer["value"]["top"]] == [token["id"] for token in full["top"]][
+        : len(answer["value"]["top"])
+    ]
+    assert len(full["top"]) == min(30, len(kept["words"])) > len(answer["value"]["top"])
+    assert {token["id"] for token in full["top"]} <= kept["words"]
+    page = live.get(f"{NEURON}?preset=words").text
+    assert f"{NEURON}?preset=words&reading=full#readings" in {*parsed(page).links()}
+    run = live.get(f"/{GPT2}/prompt.json?text=the+dog&panel=patterns,evolution,neurons&preset=words&k=6").json()
+    lists = [head[name] for head in run["patterns"] for name in ("pattern", "found_by", "message")]
+    lists += [cell for row in run["evolution"][:-1] for cell in row["cells"]]
+    assert all(len(tokens) == 6 and {token["id"] for token in tokens} <= kept["words"] for tokens in lists)
+    assert len(run["prediction"]) == 6
+    shown = live.get(f"/{GPT2}/prompt?text=the+dog&panel=evolution&preset=words")
+    assert 'aria-label="Tokens"' in shown.text

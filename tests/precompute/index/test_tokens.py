@@ -15,6 +15,7 @@ from lexiscope.precompute.errors import BadWeights, NotFound
 from lexiscope.precompute.index.tokens import (
     TokenTable,
     distinct_classes,
+    is_special,
     is_wordpiece,
     pack,
     surface,
@@ -261,3 +262,12 @@ def test_a_piece_and_a_word_of_a_wordpiece_vocabulary_have_one_surface() -> None
     spaced = [*raws, b" dog"]  # one word with a space: not WordPiece, so ## is text
     assert len({*distinct_classes(spaced)[:7].tolist()}) == 6
     assert not whole_words(spaced)[:7].any()
+
+
+@pytest.mark.parametrize(("text", "special"), [
+    ("<|endoftext|>", True), ("[CLS]", True), ("[unused17]", True), ("<unk>", True), ("</s>", True),
+    ("<file_sep>", True), ("<p>", False), ("</div>", False), ("[0]", False), ("<|", False), (" <unk>", False), ("dog", False), ("", False),
+    ("<||>", False), ("[unused]", False),
+])  # fmt: skip
+def test_special_tokens_are_known_by_their_form(text: str, special: bool) -> None:
+    assert is_special(text) is special
