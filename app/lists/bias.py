@@ -12,8 +12,8 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import is_special
 
-# So many tokens of several characters, but no more than one in a hundred of a small vocabulary, are frequent: those with
-# the smallest ids, because vocabularies begin with frequent tokens.
+# So many tokens of several characters, but no more than one in a hundred of a small vocabulary, are frequent: the first by
+# id, because vocabularies begin with frequent tokens.
 FREQUENT = 300
 TOKENS_LOOKED_AT = 10  # tokens of a list by which it is judged
 
