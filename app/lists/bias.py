@@ -12,7 +12,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import is_special
 
-# So many tokens of several characters are frequent, but no more than one in a hundred of a small vocabulary: the first by
+# So many tokens of several characters are frequent, but at most one in a hundred of a small vocabulary: the first by
 # id, because vocabularies begin with frequent tokens.
 FREQUENT = 300
 TOKENS_LOOKED_AT = 10  # tokens of a list by which it is judged

@@ -31,7 +31,7 @@ from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
 from lexiscope.precompute.project.pairs.leaderboard import PairList
 from lexiscope.precompute.project.pairs.masks import Masks
-from lexiscope.precompute.shape import ENDS, FACTORS, SIDES
+from lexiscope.precompute.shape import FACTORS, SIDES
 
 MLP_TOKENS = 4096  # tokens that go through the MLP at once
 SHARE_BEFORE_SEARCH = 0.5  # share of a pair search's work that comes before the search itself, for the progress bar
@@ -155,7 +155,8 @@ class Readings:
 
 def _answer(vocabulary: Vocabulary, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
     v, only = vector[None].astype(np.float64), unpack_tokens(ask.only, len(vocabulary.W))
-    (top,), (bottom,) = (exact_lists(vocabulary, v, ask.lens, ask.k, end, only=only) for end in ENDS)
+    (top,) = exact_lists(vocabulary, v, ask.lens, ask.k, "top", only=only)
+    (bottom,) = exact_lists(vocabulary, v, ask.lens, ask.k, "bottom", only=only)
     return {"top": top, "bottom": bottom}
 
 

@@ -98,18 +98,22 @@ def test_evolution_and_patterns_are_filled_up(every: Case) -> None:
     assert some["patterns"] is not None
     for of_all, row in zip(whole["evolution"], some["evolution"], strict=True):
         is_prediction = row is some["evolution"][-1]
-        assert (row["answer_rank"], row["answer"]) == (of_all["answer_rank"], pytest.approx(of_all["answer"], rel=1e-4))
+        assert row["answer_rank"] == of_all["answer_rank"]
+        np.testing.assert_allclose(row["answer"], of_all["answer"], rtol=1e-4)
         for every_token, cell in zip(of_all["cells"], row["cells"], strict=True):
             assert len(cell) == 7
             first = [token for token in every_token if is_prediction or kept[token["id"]]][:7]
             assert ids(cell)[: len(first)] == ids(first)
             assert is_prediction or all(kept[token["id"]] for token in cell)
-    for of_all, head in zip(whole["patterns"], some["patterns"], strict=True):
-        for name in ("pattern", "found_by", "message"):
-            assert len(head[name]) == 7
-            first = [token for token in of_all[name] if kept[token["id"]]][:7]
-            assert ids(head[name])[: len(first)] == ids(first)
-            assert all(kept[token["id"]] for token in head[name])
+    for of_head, head in zip(whole["patterns"], some["patterns"], strict=True):
+        for every_token, tokens in (
+            (of_head["pattern"], head["pattern"]), (of_head["found_by"], head["found_by"]),
+            (of_head["message"], head["message"]),
+        ):  # fmt: skip
+            assert len(tokens) == 7
+            listed = tuple(token["id"] for token in every_token if kept[token["id"]])[:7]
+            assert ids(tokens)[: len(listed)] == listed
+            assert all(kept[token["id"]] for token in tokens)
     assert every.ask(panel=panels, only=pack_tokens(np.zeros(d_vocab, bool)))["patterns"]
 
 
