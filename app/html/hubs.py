@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lexiscope.app import urls
-from lexiscope.app.lists.bias import is_high_bias
+from lexiscope.app.lists.bias import are_mostly, biased_tokens
 from lexiscope.app.lists.kept_tokens import ARGUMENTS, hubs_of
 from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
@@ -25,6 +25,9 @@ class _PageHubs:
     index: Index
     # the hubs under each lens, kept because a page asks again for each token
     known: dict[str, frozenset[int]] = field(default_factory=dict)
+    biased: dict[str, bytes] = field(
+        default_factory=dict
+    )  # under each lens a byte for each token, 1 if any list holds it
 
 
 @contextmanager
@@ -86,16 +89,21 @@ def is_bias(entries: Sequence[Any], lens: str) -> bool:
     """Return True if most of a list's first tokens are such as any list may hold: frequent, not learned, special, or
     hubs. Return False for pairs and, as for hubs, on a page about the difference of two models."""
     page = _page.get()
-    if not (page and entries and "id" in entries[0]) or page.index.manifest.minus:
+    if not (page and entries and "id" in entries[0]):
         return False
+    if lens not in page.biased:
+        page.biased[lens] = _biased(page.index, lens)
+    flags = page.biased[lens]
+    return bool(flags) and are_mostly(flags, [entry["id"] for entry in entries])
+
+
+def _biased(index: Index, lens: str) -> bytes:
+    """Return a byte for each token, 1 if any list may hold it; nothing for a difference or a damaged index."""
     try:
-        return is_high_bias(page.index, _stored(page.index, lens), [entry["id"] for entry in entries])
+        lens = lens if lens in index.stored.lenses else index.stored.lens
+        return b"" if index.manifest.minus else biased_tokens(index, lens).tobytes()
     except IndexFault:
-        return False
-
-
-def _stored(index: Index, lens: str) -> str:
-    return lens if lens in index.stored.lenses else index.stored.lens
+        return b""
 
 
 def better_lens(index: Index, lens: str) -> str | None:

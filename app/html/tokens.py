@@ -18,6 +18,7 @@ SEED_WORDS = 4
 BIAS_TOKENS = 4  # tokens of a folded list that are named
 
 _TAG = '<a class="t" href="'
+_FOLDED = f'<details class="bias"><summary title="{tip("high-bias")}">(high bias: '
 _HUB_TAG = '<a class="t hub" title="A hub: in unusually many lists, so that its place in one says little" href="'
 
 
@@ -47,10 +48,13 @@ def list_chips(tokens: Sequence[Token], model: str, lens: str = "dot") -> Markup
     written = chips(tokens, model, lens)
     if not is_bias(tokens, lens):
         return written
-    first = " ".join([f"<bdi>{escape(visible(token['token'].strip(' ')))}</bdi>" for token in tokens[:BIAS_TOKENS]])
-    return Markup(
-        f'<details class="bias"><summary title="{tip("high-bias")}">(high bias: {first})</summary>{written}</details>'
-    )
+    first = " ".join([_bias_text(token["token"]) for token in tokens[:BIAS_TOKENS]])
+    return Markup(f"{_FOLDED}{first})</summary>{written}</details>")
+
+
+@lru_cache(1 << 12)
+def _bias_text(text: str) -> str:
+    return f"<bdi>{escape(visible(text.strip(' ')))}</bdi>"
 
 
 def pair_chips(pair: TokenPair, model: str, lens: str = "dot") -> Markup:

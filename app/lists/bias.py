@@ -38,5 +38,10 @@ def biased_tokens(index: Index, lens: str) -> Array:
 
 def is_high_bias(index: Index, lens: str, ids: Sequence[int]) -> bool:
     """Return True if more than half of the first tokens of a list are tokens that any list may hold."""
-    first = [*ids[:TOKENS_LOOKED_AT]]
-    return bool(2 * np.count_nonzero(biased_tokens(index, lens)[first]) > len(first))
+    return are_mostly(biased_tokens(index, lens).tobytes(), ids)
+
+
+def are_mostly(flags: bytes, ids: Sequence[int]) -> bool:
+    """Return True if more than half of the first tokens of a list have the flag 1, of one byte for each token."""
+    first = ids[:TOKENS_LOOKED_AT]
+    return 2 * sum([flags[token] for token in first]) > len(first)
