@@ -52,9 +52,6 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
         yield "the lens that reads best", _best_lens_error(index, brute)
     if index.manifest.classifier:
         yield from check_classifier(index, model, brute, sample, rng)
-    if index.has_part("chance") and stored.weight_kinds:
-        kind = str(rng.choice(stored.weight_kinds))
-        yield f"lines of chance of {kind}", _checked(index, None, chance_error, brute, kind, part="chance")
     for layer in index.layers:
         hubs = _hubs(index, layer, brute)
         for kind in stored.weight_kinds:
@@ -95,6 +92,9 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
         lists = [index.shard(layer).array(f"{name}.ids")[0] for name in (*stored.kinds[-1:], *stored.matrices[:1])]
         for token in (*(int(rng.choice(ids.ravel())) for ids in lists), int(rng.integers(shape.d_vocab))):
             yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_error, token)
+    if index.has_part("chance") and stored.weight_kinds:
+        kind = str(rng.choice(stored.weight_kinds))
+        yield f"lines of chance of {kind}", _checked(index, None, chance_error, brute, kind, part="chance")
 
 
 def new_seed() -> int:
