@@ -11,8 +11,9 @@ from lexiscope.app.lists.checks import check_length, finite
 from lexiscope.app.lists.difference import relative
 from lexiscope.app.lists.kept_tokens import first_kept
 from lexiscope.app.lists.view import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
+from lexiscope.app.lists.worth import CHANCE, ThroughNorm, chance_of, through_norm
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layer.lists import Moments
+from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.answers import NOT_STORED as NOT_STORED
@@ -39,6 +40,9 @@ MOMENTS: Any = Field(
     description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token, (score - "
     "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
 )
+THROUGH_NORM: Any = Field(
+    exclude_if=lambda value: value is None, description="Only of a vector that writes and whose list means little"
+)
 SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # kinds of vectors by their names on a subhead's page
 # Kinds of vectors by their names on a direction's page.
 SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}
@@ -58,6 +62,8 @@ class Vector:
     # the numbers of hidden hubs at the top and at the bottom
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None
     moments: Annotated[Moments | None, MOMENTS] = None
+    chance: Annotated[Chance | None, CHANCE] = None
+    through_norm: Annotated[ThroughNorm | None, THROUGH_NORM] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,8 @@ def _vector(
         base_norm=base_norm,
         change=change,
         moments=index.moments(shard.layer, kind, row, lens),
+        chance=chance_of(index, kind, lens),
+        through_norm=through_norm(index, shard, kind, row),
     )
 
 
