@@ -37,8 +37,8 @@ SHARE: Any = Field(
     "that is 0"
 )
 MOMENTS: Any = Field(
-    description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token, (score - "
-    "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
+    description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token at either "
+    "end, (score - mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
 )
 THROUGH_NORM: Any = Field(
     exclude_if=lambda value: value is None, description="Only of a vector that writes and whose list means little"

@@ -179,7 +179,8 @@ def test_of_a_difference_what_changed(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("query", "good", "share"), [
-    ("n=4", None, None), ("n=4&good=0", [], 0.0), ("n=4&good=3&good=1", [1, 3], 0.5), ("n=4&good=0&good=2,2", [2], 0.25),
+    ("n=4", None, None), ("n=4&good=0", [], 0.0), ("n=4&good=3&good=1", [1, 3], 0.5),
+    ("n=4&good=0&good=2,2", [2], 0.25),
 ])  # fmt: skip
 def test_what_reads_well_stands_in_the_address(
     client: TestClient, query: str, good: list[int] | None, share: float | None
