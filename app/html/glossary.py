@@ -133,8 +133,9 @@ TERMS = {
     ),
     "through-norm": Term(
         "acts through the final norm",
-        "Among the 5 % of its layer with the largest norms and the 1 % with the smallest variance of the cosine with "
-        "the rows of the unembedding: it hardly prefers a token, and works mostly by how it changes the norm.",
+        "Among the 5 % of its layer with the largest norms, and the variance of its cosine with the rows of the "
+        "unembedding is below .7 of the layer's median: it hardly prefers a token, and works mostly by changing the "
+        "norm. No token at either end stands out, either.",
     ),
     "in-and-out": Term(
         "in and out of a neuron",

@@ -58,12 +58,6 @@ def z_text(z: float) -> str:
     return f"{z:.1f}".replace("-", "−")
 
 
-def ordinal(number: int) -> str:
-    """Write a rank: 1 becomes "", because "the smallest" needs no number, 2 becomes "2nd", 11 becomes "11th"."""
-    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}" if number > 1 else ""
-
-
 def thousands(value: int) -> str:
     """Write a number with commas: 1234567 becomes "1,234,567"."""
     return f"{value:,}"

@@ -123,7 +123,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "largest": numbers.largest,
         "list_chips": tokens.list_chips,
         "number": numbers.number,
-        "ordinal": numbers.ordinal,
         "pair_groups": pair_groups,
         "pair_list": pair_list,
         "percent": numbers.percent,

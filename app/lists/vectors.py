@@ -113,6 +113,7 @@ def _vector(
             top=[], bottom=[], norm=norm, coherence=(None, None), base_norm=base_norm, change=change, unchanged=True
         )
     coherence_top, coherence_bottom = map(finite, shard.coherences(kind, row, lens))
+    moments, chance = index.moments(shard.layer, kind, row, lens), chance_of(index, kind, lens)
     return Vector(
         top=scored_tokens(index.tokens, ids[0], scores[0]),
         bottom=scored_tokens(index.tokens, ids[1], scores[1]),
@@ -120,9 +121,9 @@ def _vector(
         coherence=(coherence_top, coherence_bottom),
         base_norm=base_norm,
         change=change,
-        moments=index.moments(shard.layer, kind, row, lens),
-        chance=chance_of(index, kind, lens),
-        through_norm=through_norm(index, shard, kind, row),
+        moments=moments,
+        chance=chance,
+        through_norm=through_norm(index, shard, kind, row, moments, chance),
     )
 
 

@@ -11,16 +11,16 @@ from typing_extensions import TypedDict
 from lexiscope.app.lists.checks import finite
 from lexiscope.precompute.errors import NotStored
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layer.lists import Chance
+from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
-from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 
 FAR = 1.5  # a z of so many times the line of chance is far above it
 ALIGNED = 0.5  # two vectors of a neuron with a larger cosine, or smaller than minus this, belong together
-# Lists mean little of vectors that are among so many of their layer with the largest norms, and with the smallest
-# variance of the cosine with the unembedding.
-LONGEST, FLATTEST = 0.05, 0.01
+# A vector acts through the final norm if it is among so many of its layer with the largest norms, and the variance of
+# its cosines with the unembedding is so much smaller than the layer's median, which chance hardly ever gives.
+LONGEST, FLATTEST = 0.05, 0.7
 
 NEURON_PAIRS = ("key_value", "up_value", "key_up")  # in the order of the index
 # In the order in which `classes_of` numbers them.
@@ -53,11 +53,11 @@ CHANCE: Any = Field(
 
 
 class ThroughNorm(TypedDict):
-    """The place in its layer of a vector whose list means little, because it acts through the final norm."""
+    """What tells that a vector acts through the final norm, so that its list means little."""
 
     variance: Annotated[float, Field(description="Of the cosine with the rows of the unembedding")]
-    rank: Annotated[int, Field(description="Of the variance, from the smallest: among the first 1 % of the layer")]
-    norm_rank: Annotated[int, Field(description="Of the norm, from the largest: among the first 5 %")]
+    of_median: Annotated[float, Field(description="The variance over the median of the layer: below 0.7")]
+    norm_rank: Annotated[int, Field(description="Of the norm in the layer, from the largest: among the first 5 %")]
 
 
 _chances: WeakKeyDictionary[Index, dict[tuple[str, str], Chance | None]] = WeakKeyDictionary()
@@ -105,18 +105,22 @@ def class_shares(index: Index, layer: int) -> dict[str, float] | None:
     return {name: float((classes == number).mean()) for number, name in enumerate(CLASSES)}
 
 
-def through_norm(index: Index, shard: Shard, kind: str, row: int) -> ThroughNorm | None:
-    """Return the place of a vector in its layer if its list means little, else None."""
+def through_norm(
+    index: Index, shard: Shard, kind: str, row: int, moments: Moments | None, chance: Chance | None
+) -> ThroughNorm | None:
+    """Say why a vector acts through the final norm; None if it does not, or if its list stands out all the same."""
+    if SIDES[kind] == "reads" or kind in DIRECTION_KINDS or not moments or not chance:  # directions have no length
+        return None
     norms = shard.all_norms(kind)
     norm_rank = int((norms > norms[row]).sum()) + 1
-    if SIDES[kind] == "reads" or norm_rank > LONGEST * len(norms):
+    if norm_rank > LONGEST * len(norms) or max(moments["z"] or 0, -(moments["z_bottom"] or 0)) > chance.line99:
         return None
-    if (variances := index.unembedding(shard.layer, kind)) is None or np.isnan(variances[row]):
+    if (variances := index.unembedding(shard.layer, kind)) is None:
         return None
-    rank = int((variances < variances[row]).sum()) + 1
-    if rank > FLATTEST * len(norms):
+    variance, median = float(variances[row]), float(np.nanmedian(variances))
+    if not variance < FLATTEST * median:
         return None
-    return {"variance": float(variances[row]), "rank": rank, "norm_rank": norm_rank}
+    return {"variance": variance, "of_median": variance / median, "norm_rank": norm_rank}
 
 
 def classes_of(index: Index, cosines: Array) -> Array:

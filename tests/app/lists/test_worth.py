@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lexiscope.app.lists.worth import CLASSES, classes_of, cosines_as_data, standing, through_norm
-from lexiscope.precompute.index.layer.lists import Chance
+from lexiscope.precompute.index.layer.lists import Chance, Moments
 
 CHANCE = Chance(None, (4.7, 5.14), 4.7, 5.14)
 
@@ -59,19 +59,32 @@ def test_classes_by_cosines(gated: bool) -> None:
     assert data[-1]["key_value"] is None  # and no NaN
 
 
-@pytest.mark.parametrize("kind", ["ff_value", "ff_key"])
+@pytest.mark.parametrize("kind", ["ff_value", "w_o", "ff_key", "vo_out"])
 def test_vectors_that_act_through_the_final_norm(kind: str) -> None:
     random = np.random.default_rng(3)
     norms, variances = random.random(400).astype(np.float32), random.random(400).astype(np.float32)
-    norms[7], variances[7] = norms.max() + 1, variances.min() / 2  # it is the longest, and the flattest
+    norms[7], variances[7] = norms.max() + 1, variances.min() / 2
     norms[8], variances[8] = norms[7], np.nan  # a tie, without a variance
     shard = cast(Any, SimpleNamespace(layer=2, all_norms=lambda _: norms))
     index = cast(Any, SimpleNamespace(unembedding=lambda _layer, _kind: variances))
-    found = {row: found for row in range(400) if (found := through_norm(index, shard, kind, row))}
+
+    def found(row: int, z: float = 4.0, z_bottom: float = -4.0) -> Any:
+        moments = Moments(mean=0, sd=1, skew=0, kurtosis=0, z=z, z_bottom=z_bottom)
+        return through_norm(index, shard, kind, row, moments, CHANCE)
+
     longest = sorted(range(400), key=lambda row: -norms[row])[:20]
-    flattest = sorted((row for row in range(400) if row != 8), key=lambda row: variances[row])[:4]
-    assert [*found] == ([row for row in range(400) if row in longest and row in flattest] if kind == "ff_value" else [])
-    if kind == "ff_value":
-        assert found[7] == {"variance": float(variances[7]), "rank": 1, "norm_rank": 1}
+    known = sorted(variances[variances == variances].tolist())
+    median = known[199]  # of 399
+    expected = [row for row in range(400) if row in longest and variances[row] < 0.7 * median]
+    assert {7} <= {*expected} <= {*range(400)} - {8}
+    assert len(expected) > 2
+    writes = kind in ("ff_value", "w_o")
+    assert [row for row in range(400) if found(row)] == (expected if writes else [])
+    if writes:
+        variance = float(variances[7])
+        assert found(7) == {"variance": variance, "of_median": pytest.approx(variance / median), "norm_rank": 1}
+    assert found(7, z=5.2) is found(7, z_bottom=-5.2) is None  # the list stands out
+    assert through_norm(index, shard, kind, 7, None, CHANCE) is None
     nothing = cast(Any, SimpleNamespace(unembedding=lambda _layer, _kind: None))
-    assert through_norm(nothing, shard, kind, 7) is None
+    moments = Moments(mean=0, sd=1, skew=0, kurtosis=0, z=None, z_bottom=None)
+    assert through_norm(nothing, shard, kind, 7, moments, CHANCE) is None

@@ -4,6 +4,7 @@ import csv
 import io
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,12 @@ def test_filters(site_data: Path, client: TestClient) -> None:
     address = f"/{LLAMA}/vectors.json?kind=ff_value"
     least = sorted(row["similarity"] for row in all_vectors(site_data, LLAMA, "ff_value", "dot"))[-9]
     line = client.get(address).json()["chance"]["line99"]
-    for query, keep in (
+    cases: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
         (f"min_similarity={least!r}", lambda row: row["similarity"] >= least),
         ("above=chance", lambda row: row["z"] > line),
         (f"above=chance&min_similarity={least!r}", lambda row: row["z"] > line and row["similarity"] >= least),
-    ):
+    ]
+    for query, keep in cases:
         expected = [row for row in all_vectors(site_data, LLAMA, "ff_value", "dot") if keep(row)]
         view = client.get(f"{address}&{query}").json()
         assert view["total"] == len(expected)
