@@ -292,7 +292,13 @@ TERMS = {
     ),
     "reading": Term(
         "other readings",
-        "The same vector or head with the norms' gains folded in, or compared with tokens after the first MLP.",
+        "The same vector or head with the norms folded in, compared with tokens after the first block or its MLP, or "
+        "with the pseudo-inverse in place of the transpose.",
+    ),
+    "word-source": Term(
+        "words from",
+        "What goes through the heads for a word: its embedding; what the first block makes of a text of this word's "
+        "token alone; or its embedding through the norm in front of each layer's attention, gain and bias included.",
     ),
     "overlap": Term(
         "overlap",

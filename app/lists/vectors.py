@@ -74,10 +74,9 @@ class VectorReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Lists of the same vectors that a worker has computed in another way: with norms folded in, or with tokens after
-    the first MLP."""
+    """Lists of the same vectors that a worker has computed in another way."""
 
-    name: str  # how the lists were computed: norm or mlp
+    name: str  # how the lists were computed: norm, first, ...
     vectors: Mapping[str, VectorReading]
 
 

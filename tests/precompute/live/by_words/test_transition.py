@@ -117,7 +117,7 @@ def check_neuron(of: Numpy, pairs: list[tuple[int, int]], neuron: NeuronTransiti
     for name in ("key", "value"):
         assert neuron[f"{name}_rank"] == pytest.approx(np.mean(neuron[f"{name}_ranks"]))  # type: ignore[literal-required]
     if not gated:
-        assert neuron["up_rank"] is neuron["up_ranks"] is neuron["up_z"] is None
+        assert (neuron["up_rank"], neuron["up_ranks"], neuron["up_z"]) == (None, None, None)
 
 
 def check(engine: Engine, pairs: tuple[tuple[str, str], ...], lens: str, k: int = 1000) -> None:
