@@ -96,6 +96,12 @@ TERMS = {
         "Token embeddings are centred and set to length one first, so only their direction counts. "
         "Tokens with short embeddings, often untrained ones, gain.",
     ),
+    "true-cosine": Term(
+        "cosine",
+        "Of a vector with a token's centred embedding: the score under the lens cosine, in which the token has length "
+        "one, divided by the vector's length, too. 1 at most, whatever the lengths; two random directions of 576 "
+        "dimensions have about 0.04.",
+    ),
     "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
     "all": Term("preset all", "Every pair of tokens."),
     "distinct": Term("preset distinct", "The two tokens differ even without case, surrounding space and ##."),

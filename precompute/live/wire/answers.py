@@ -32,8 +32,15 @@ class Token(TypedDict):
     token: NotRequired[str]  # its text, which the server adds from the index
 
 
+COSINE: Any = Field(
+    description="Of stored lists of vectors under the lens cosine: the cosine of the vector with the token's centred "
+    "embedding, score / norm, to four decimals"
+)
+
+
 class ScoredToken(Token):
     score: float
+    cosine: Annotated[NotRequired[float], COSINE]
     rank: Annotated[NotRequired[int], RANK]
 
 
