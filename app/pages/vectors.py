@@ -2,10 +2,10 @@
 reader ticks what reads well. Numbers of all vectors are arrays; tokens are read only of those that are shown."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -19,6 +19,7 @@ from lexiscope.app.lists.worth import CHANCE, above_chance, chance_of
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, PageNumber, VectorKind
 from lexiscope.app.urls import vector
 from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.lists import Chance
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.index.parameter_names import vector_name
@@ -36,11 +37,19 @@ DEVIATIONS_95 = 1.959964  # of a normal distribution to either side: 95 % are wi
 
 
 class OfKindArguments(LensArguments):
-    kind: Annotated[VectorKind, Field(description="The kind of vectors")] = "ff_value"
+    kind: Annotated[
+        VectorKind, Field(description="The kind of vectors; if it is not given, `ff_value` or the first that is stored")
+    ] = None  # type: ignore[assignment]  # only before with_lens sets it
     min_similarity: Annotated[
         float | None,
         Field(ge=0, le=1, description="Only of neurons or subheads whose two lists are at least so similar"),
     ] = None
+    usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "kind": "ff_value", "layers": "all"}
+
+    def with_lens(self, index: Index) -> Self:
+        """Return the arguments with a lens and a kind."""
+        usual = next((kind for kind in ("ff_value", *index.stored.kinds) if kind in index.stored.kinds), "ff_value")
+        return super().with_lens(index).model_copy(update={"kind": self.kind or usual})
 
 
 class VectorRow(InHead):
@@ -196,7 +205,6 @@ class SampleArguments(OfKindArguments):
     n: Annotated[int, Field(ge=1, le=MOST_SAMPLED, description="How many are drawn")] = 20
     seed: Annotated[int, Field(ge=0, lt=1 << 32, description="Another seed is another draw")] = 1
     good: Annotated[Good | None, Field(description="The rows that read well, numbered from 1; 0: none does")] = None
-    usual: ClassVar[Any] = {"lens": "dot", "layers": "all"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
