@@ -96,6 +96,12 @@ TERMS = {
         "Token embeddings are centred and set to length one first, so only their direction counts. "
         "Tokens with short embeddings, often untrained ones, gain.",
     ),
+    "true-cosine": Term(
+        "cosine",
+        "Of a vector with a token's centred embedding: the score under the lens cosine, in which the token has length "
+        "one, divided by the vector's length, too. 1 at most, whatever the lengths; two random directions of 576 "
+        "dimensions have about 0.04.",
+    ),
     "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
     "all": Term("preset all", "Every pair of tokens."),
     "distinct": Term("preset distinct", "The two tokens differ even without case, surrounding space and ##."),
@@ -221,6 +227,22 @@ TERMS = {
         "by chance",
         "How many heads would have such a mean rank, or a smaller one, if every rank were drawn at random.",
     ),
+    "transition-score": Term(
+        "score of a transition",
+        "How far the words stand out in what the neuron reads and writes: the smallest of the z (standard deviations "
+        "above the mean of all tokens) in its vectors, on average over the pairs.",
+    ),
+    "transition-shuffled": Term(
+        "shuffled score",
+        "The score with the second words of other pairs, or with random words: as large where any of them will do.",
+    ),
+    "rank-in-key": Term("rank in the key", "The first word’s place among all tokens in what the neuron reads."),
+    "rank-in-up": Term(
+        "rank in up",
+        "The first word’s place in a gated neuron’s second input. From the bottom: there the neuron’s coefficient is "
+        "negative, and it adds the bottom of its value.",
+    ),
+    "rank-in-value": Term("rank in the value", "The second word’s place among all tokens in what the neuron writes."),
     "seeds": Term(
         "seed words",
         "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding, or "

@@ -106,7 +106,7 @@ def _head(column: Column, rows: Sequence[Row], after: str) -> str:
     if column.kind == "rank":
         return f'<th scope="col"><abbr{says}>{escape(column.page_title)}</abbr>'
     is_number = column.kind in _NUMBERS or (column.kind == "address" and rows and _is_number(column.value(rows[0])))
-    aligned = ' class="n"' if is_number or column.css == "n" else ""
+    aligned = ' class="cos"' if column.kind == "cosine" else ' class="n"' if is_number or column.css == "n" else ""
     return f'<th scope="col"{aligned}{says}>{escape(column.page_title)}{after}'
 
 
@@ -151,6 +151,8 @@ def _cell(
         case "score":
             longest = largest(value(row) for row in rows) if peak is None else peak
             return lambda row: f'<td data-bar="{bar(value(row), longest)}">{score(value(row), longest)}'
+        case "cosine":
+            return lambda row: start + ratio(value(row))
         case "change":
             return lambda row: start + change_text(value(row))
         case "token":

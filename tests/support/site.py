@@ -21,6 +21,7 @@ SCRIPT = 473  # the token <script>
 TEXT = "the dog and the lion"
 SEEDS = f"/{GPT2}/seeds?words=dog,lion"
 RELATION = f"/{GPT2}/relation?pairs=dog%3Edogs,lion%3Ehorse"
+TRANSITION = f"/{GPT2}/transition?pairs=dog%3Edogs,lion%3Ehorse"
 HEADS = f"/{GPT2}/heads?words=dog,lion%2Bhorse&layers=0-2&k=4"
 PROMPT = f"/{GPT2}/prompt?text=the+dog+and+the+lion"
 # One address of every kind of stored page; short lists, because axe looks at every element.

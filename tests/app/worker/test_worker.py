@@ -18,6 +18,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesAsk,
     StatesReadingAsk,
     ThroughHeadsAsk,
+    TransitionAsk,
 )
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
@@ -64,6 +65,7 @@ async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None
             SEEDS,
             ReadingAsk(kind="ff_value", layer=1, index=3, reading="norm"),
             RelationAsk(pairs=(WordPair(source="dog", target="lion"),)),
+            TransitionAsk(pairs=(WordPair(source="dog", target="lion"),)),
             ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0,)),
         ):
             assert await ask(worker, quick)
