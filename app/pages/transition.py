@@ -70,7 +70,13 @@ def _rank(name: str) -> tuple[Column, ...]:
         return "–" if rank is None else f"{rank:,.0f}" + (", bottom" if sum(z) < 0 else "")
 
     return (
-        Column(f"{name}_rank", get=text, heading=f"rank in its {name}", tip=f"rank-in-{name}", audience="people"),
+        Column(
+            f"{name}_rank",
+            get=text,
+            heading=f"rank in its {name}",
+            tip="rank-in-up" if name == "up" else "rank",
+            audience="people",
+        ),
         Column(f"{name}_rank", audience="programs"),
         Column(f"{name}_z", get=lambda row: " ".join(map(str, row[f"{name}_z"] or ())), audience="programs"),
     )

@@ -73,8 +73,8 @@ class TransitionSearch:
         sources = np.array([ids_of(pair["source"])[0] for pair in used])
         every = self._every_layer(ask.lens, sources, targets.ids[:, OWN], check)
         scores = np.concatenate([strengths(z).mean(axis=2) for z in every], axis=1).astype(np.float32)  # (ends, all)
-        best = [(end, row) for end in (0, 1) for row in np.argsort(-scores[end], kind="stable")[: ask.k].tolist()]
-        best = [place for place in best if not np.isnan(scores[place])]
+        orders = np.argsort(-scores, axis=1, kind="stable")[:, : ask.k].tolist()  # NaN is last
+        best = [(end, row) for end in (0, 1) for row in orders[end] if not np.isnan(scores[end, row])]
         best.sort(key=lambda place: (-scores[place], place[1], place[0]))
         return {
             "pairs": used,
@@ -162,13 +162,12 @@ class TransitionSearch:
             "end": [ENDS[end] for end in ends],
             "score": [float(scores[place]) for place in best],
             "shuffled": others.mean(axis=1).tolist(),
+            **{f"up_{number}": [None] * len(at) for number in ("rank", "ranks", "z")},
         }
-        for kind in ("ff_key", "ff_up", "ff_value"):
-            name, missing = kind.removeprefix("ff_"), [None] * len(at)
-            found = np.where(from_bottom.get(kind, False), *ranks[kind][::-1]) if kind in z else None
-            columns[f"{name}_rank"] = missing if found is None else found.mean(axis=1).tolist()
-            columns[f"{name}_ranks"] = missing if found is None else found.tolist()
-            columns[f"{name}_z"] = missing if found is None else z[kind][:, :, OWN].tolist()
+        for kind in self.kinds:
+            found = np.where(from_bottom.get(kind, False), *ranks[kind][::-1])
+            numbers = {"rank": found.mean(axis=1), "ranks": found, "z": z[kind][:, :, OWN]}
+            columns |= {f"{kind.removeprefix('ff_')}_{number}": each.tolist() for number, each in numbers.items()}
         return [
             cast(NeuronTransition, dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)
         ]
