@@ -28,6 +28,9 @@ from lexiscope.precompute.plain_text import file_size, plain
 from lexiscope.precompute.shape import ENDS
 
 
+SEED_COLUMNS = ("where", "kind", "fit", "score", "cosine", "tokens")  # a terminal is narrow
+
+
 def isolated(text: str) -> str:
     """Return a token with visible spaces, marked so that a token written from right to left does not turn the text
     around it."""
@@ -74,7 +77,8 @@ def print_seeds(console: Console, view: SeedsView) -> None:
 
     used = ", ".join(term(seed["word"], seed["weight"], seed["tokens"]) for seed in view.seeds)
     _print_heading(console, f"{view.model}  {view.kind} by seed words, lens {view.lens}", used)
-    _print_tables(console, view)
+    columns = {column.name: column for column in view.tables()[0].columns_for("people")}
+    console.print(_table([columns[name] for name in SEED_COLUMNS], view.ranked))
     if view.chance is not None:
         number = len(view.seeds)
         console.print(Text(f"{number} random word{'s' * (number > 1)} as frequent reach a fit of {view.chance:.3f}."))

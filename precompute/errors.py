@@ -30,6 +30,7 @@ LexiscopeError
 ├── BadRequest                   a question that no page can answer: too long, or not to be understood
 └── NotFound                     a model, layer, neuron, head or token that does not exist
     ├── NotBuilt                 a layer that does not exist yet: it may be there at a later try
+    ├── OtherBuild               an address asks for a build of an index, and there is another one now
     └── NotStored                a kind, a lens or pairs that the index was built without
 """
 
@@ -153,6 +154,10 @@ class NotFound(LexiscopeError):
 
 
 class NotBuilt(NotFound):
+    pass
+
+
+class OtherBuild(NotFound):
     pass
 
 

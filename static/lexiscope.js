@@ -19,6 +19,8 @@
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, textarea, select, [contenteditable]")) return;
     if (event.key === "j" || event.key === "k") return walk(event.key === "j" ? 1 : -1);
+    const row = event.key === "#" && event.target.closest("tr[id]"); // the address of the row that has the focus
+    if (row) return location.assign(`#${row.id}`);
     const target = find(`[data-key="${CSS.escape(event.key)}"]`);
     if (!target) return;
     event.preventDefault();
@@ -26,7 +28,7 @@
   });
 
   function walk(step) {
-    const links = all("main tbody tr, main .cards li").map((row) => find("a", row)).filter(Boolean);
+    const links = all("main tbody tr, main .cards li").map((row) => find('a:not([tabindex="-1"])', row)).filter(Boolean);
     const here = links.findIndex((link) => link.closest("tr, li").contains(document.activeElement));
     const next = links[here < 0 ? (step > 0 ? 0 : links.length - 1) : here + step];
     if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
@@ -117,6 +119,7 @@
     else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
     tryAgain();
   }
+  addEventListener("hashchange", () => all("tr.target").forEach((row) => row.classList.remove("target")));
   // What may be there soon is asked for again. A page loaded as a whole does so by itself, but loses its #fragment: this is a little earlier.
   function tryAgain() {
     const retry = find("#main [data-retry]");

@@ -68,11 +68,13 @@ def texts_of_file(path: Path) -> list[str]:
 
 def _column(content: str, delimiter: str, file: str) -> list[str]:
     """Return the column of a table that is called a text, or else has the longest texts."""
+    former = csv.field_size_limit(len(content) + 1)
     try:
-        csv.field_size_limit(len(content) + 1)
         header, *rows = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
     except (csv.Error, ValueError) as error:
         raise BadRequest(f"{file} cannot be read as a table: {error}") from None
+    finally:
+        csv.field_size_limit(former)
     names = [name.strip().lower() for name in header]
     named = [names.index(name) for name in COLUMNS if name in names]
     lengths = [sum(len(row[at]) for row in rows if at < len(row)) for at in range(len(header))]

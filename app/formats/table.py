@@ -19,6 +19,7 @@ Kind = Literal[
     "rank",
     "score",  # a number; pages draw a bar beside it
     "ratio",  # a number from 0 to 1; pages colour its cell
+    "cosine",  # a number from -1 to 1, which pages write with few characters
     "change",  # how much a vector changed; pages write it in per cent
     "address",  # the name of the row's parameter; pages link it
     "token",  # a Token: a chip on a page, its visible text for people elsewhere, two columns `x` and `x_id` in CSV
@@ -67,6 +68,7 @@ class Column:
 
 RANK, SCORE = Column("rank", "rank", heading="#", tip="rank"), Column("score", "score", tip="score")
 TOKEN_COLUMNS = (RANK, Column("token", "token", get=lambda entry: entry), SCORE)
+COSINE = Column("cosine", "cosine", page_heading="cos", tip="true-cosine", css="cos")
 MATRIX, CHANGE = Column("matrix"), Column("change", "number")
 
 
@@ -126,9 +128,15 @@ def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
     return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
 
 
-def token_list(entries: Iterable[Any]) -> Table:
+def token_columns(entries: Sequence[Any]) -> tuple[Column, ...]:
+    """Return the columns of a list of tokens, for people: with their cosines, if the entries have them."""
+    rank, token, score = TOKEN_COLUMNS
+    return (rank, token, COSINE, score) if entries and "cosine" in entries[0] else TOKEN_COLUMNS
+
+
+def token_list(entries: Sequence[Any]) -> Table:
     """Make a table of tokens with their scores, for a page."""
-    return Table("", TOKEN_COLUMNS, ranked(entries), key=lambda row: row["id"])
+    return Table("", token_columns(entries), ranked(entries), key=lambda row: row["id"])
 
 
 def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:
@@ -152,7 +160,9 @@ def both_ends(
 ) -> list[Table]:
     """Make tables of the top and the bottom of a vector's list: one table with both side by side for people, and one
     after the other for CSV, where the columns `which` name the list and `numbers` describe the vector."""
-    columns, rows = beside(TOKEN_COLUMNS, top, bottom)
+    shown = token_columns(top or bottom)
+    columns, rows = beside(shown, top, bottom)
+    numbers = (*numbers, *(column for column in shown if column is COSINE))  # a new column of CSV is the last
     tables = [Table(title, columns, rows, "people")]
     for end, entries in (("top", top), ("bottom", bottom)):
         of_end = (*which, constant("end", end), *TOKEN_COLUMNS, *numbers)

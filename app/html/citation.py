@@ -35,7 +35,7 @@ def page_bibtex(title: str, page: "PageRequest") -> str:
   author = {{{{Lexiscope}}}},
   howpublished = {{Lexiscope, index build {manifest.build}}},
   note = {{Weights {manifest.weights_sha256[:12]}{minus}, {_plain(manifest.origin)}}},
-  url = {{{page.origin}{page.canonical}}}
+  url = {{{page.origin}{page.pinned or page.canonical}}}
 }}"""
 
 

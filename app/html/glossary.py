@@ -96,6 +96,12 @@ TERMS = {
         "Token embeddings are centred and set to length one first, so only their direction counts. "
         "Tokens with short embeddings, often untrained ones, gain.",
     ),
+    "true-cosine": Term(
+        "cosine",
+        "Of a vector with a token's centred embedding: the score under the lens cosine, in which the token has length "
+        "one, divided by the vector's length, too. 1 at most, whatever the lengths; two random directions of 576 "
+        "dimensions have about 0.04.",
+    ),
     "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
     "all": Term("preset all", "Every pair of tokens."),
     "distinct": Term("preset distinct", "The two tokens differ even without case, surrounding space and ##."),
@@ -232,10 +238,9 @@ TERMS = {
         "tokens, over the spread (standard deviation) of its scores of all tokens. A vector that likes all frequent "
         "tokens has a wide spread.",
     ),
-    "cosine-of-vectors": Term(
-        "cosine",
-        "The dot product of two vectors over their lengths, from -1 to 1; here of the vector with the average of the "
-        "words. Under the lens cosine, a list's scores are such cosines with tokens times the vector's length.",
+    "cosine-with-words": Term(
+        "cosine with the words",
+        "Of a vector with the average of seed words: their dot product over their lengths, from -1 to 1.",
     ),
     "evolution": Term(
         "evolution",
@@ -287,7 +292,13 @@ TERMS = {
     ),
     "reading": Term(
         "other readings",
-        "The same vector or head with the norms' gains folded in, or compared with tokens after the first MLP.",
+        "The same vector or head with the norms folded in, compared with tokens after the first block or its MLP, or "
+        "with the pseudo-inverse in place of the transpose.",
+    ),
+    "word-source": Term(
+        "words from",
+        "What goes through the heads for a word: its embedding; what the first block makes of a text of this word's "
+        "token alone; or its embedding through the norm in front of each layer's attention, gain and bias included.",
     ),
     "overlap": Term(
         "overlap",

@@ -50,6 +50,7 @@ class PageRequest:
     origin: str = ""  # scheme://host, for links that leave the site
     formats: Mapping[str, str] = field(default_factory=dict)  # the URL of each format: "json", "csv", "md", "tex"
     index: Index | None = None  # the index of the model, on pages about a model
+    pinned: str = ""  # the same with the build of the index, on pages of a model
     # the names of all models, to switch to, with the best lens of each
     models: Mapping[str, str] = field(default_factory=dict)
     # Names of models that this one is compared with, and the address of each comparison.
@@ -76,7 +77,8 @@ class PageRequest:
         _, slash, rest = path.removeprefix("/").partition("/")
         if rest.startswith("classifier"):
             return urls.link("model", model, lens=self.lens)
-        left_out = {name: None for name in ("map", "sort") if self.query.get(name, "").removeprefix("-") == "change"}
+        left_out: dict[str, None] = {"build": None}
+        left_out |= {name: None for name in ("map", "sort") if self.query.get(name, "").removeprefix("-") == "change"}
         return urls.turned(f"/{quote(model)}{slash}{rest}?{query}", **left_out)
 
     @cached_property

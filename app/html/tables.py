@@ -40,16 +40,18 @@ def html(
 ) -> Markup:
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
-    A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
-    rows whose keys are `marked` get a dot. `heads` maps names of columns to HTML after their heading, `sorter` is a
-    macro that writes the heading of a column by which the table can be sorted, and `cells` maps names of columns to
-    macros that write a cell from a row and the column's name. A table without rows shows `empty`. A `line` is a number
-    of rows and a text that is written below them, over the whole width.
+    A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`,
+    and their ranks are links to them; rows whose keys are `marked` get a dot. `heads` maps names of columns to HTML
+    after their heading, `sorter` is a macro that writes the heading of a column by which the table can be sorted, and
+    `cells` maps names of columns to macros that write a cell from a row and the column's name. A table without rows
+    shows `empty`. A `line` is a number of rows and a text that is written below them, over the whole width.
     """
     columns = table.columns_for("people")
     rows = list(table.rows)
     writers = [
-        _cell(column, rows, model, lens, peak, (cells or {}).get(column.name), "cards" in css.split())
+        _rank_cell(column, table.key, row_id)
+        if row_id and table.key and column.kind == "rank"
+        else _cell(column, rows, model, lens, peak, (cells or {}).get(column.name), "cards" in css.split())
         for column in columns
     ]
     hidden = "" if isinstance(caption, Markup) else ' class="u"'
@@ -65,8 +67,7 @@ def html(
         if line and line[0] == at_row:
             written.append(_line(line[1], columns))
         of_row = key(row) if key else None
-        name = "-".join(map(str, of_row)) if isinstance(of_row, tuple) else of_row
-        identified = f' id="{row_id}{name}"' if row_id else ""
+        identified = f' id="{row_id}{_name(of_row)}"' if row_id else ""
         written.append(f"<tr{identified}{_DOT if marked and of_row in marked else ''}>")
         for at, write in enumerate(writers):
             if (instead := columns[at].instead) and (why := instead(row)):
@@ -89,6 +90,21 @@ def _line(text: str, columns: Sequence[Column]) -> str:
     return f'<tr class="line"><td colspan="{len(columns)}">{escape_text(text)}\n'
 
 
+def _name(key: Any) -> str:
+    return "-".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _rank_cell(column: Column, key: Callable[[Row], Any], row_id: str) -> Cell:
+    """Return the function that writes a row's rank as a link to the row. The Tab key passes these links by, because
+    every row has one; the key # does the same in the row that has the focus."""
+
+    def write(row: Row) -> str:
+        rank = column.value(row)
+        return f'<td><a href="#{row_id}{_name(key(row))}" tabindex="-1" aria-label="Link to row {rank}">{rank}</a>'
+
+    return write
+
+
 def escape_text(text: Any) -> str:
     return str(text) if isinstance(text, Markup) else escape(str(text))
 
@@ -99,7 +115,7 @@ def _head(column: Column, rows: Sequence[Row], after: str) -> str:
     if column.kind == "rank":
         return f'<th scope="col"><abbr{says}>{escape(column.page_title)}</abbr>'
     is_number = column.kind in _NUMBERS or (column.kind == "address" and rows and _is_number(column.value(rows[0])))
-    aligned = ' class="n"' if is_number or column.css == "n" else ""
+    aligned = ' class="cos"' if column.kind == "cosine" else ' class="n"' if is_number or column.css == "n" else ""
     return f'<th scope="col"{aligned}{says}>{escape(column.page_title)}{after}'
 
 
@@ -144,6 +160,8 @@ def _cell(
         case "score":
             longest = largest(value(row) for row in rows) if peak is None else peak
             return lambda row: f'<td data-bar="{bar(value(row), longest)}">{score(value(row), longest)}'
+        case "cosine":
+            return lambda row: start + ratio(value(row))
         case "change":
             return lambda row: start + change_text(value(row))
         case "token":

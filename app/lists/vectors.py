@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import Field
 
 from lexiscope.app.lists.checks import check_length, finite
@@ -40,6 +41,7 @@ MOMENTS: Any = Field(
     "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
 )
 SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # kinds of vectors by their names on a subhead's page
+COSINE_DIGITS = 4
 # Kinds of vectors by their names on a direction's page.
 SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}
 
@@ -74,10 +76,9 @@ class VectorReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Lists of the same vectors that a worker has computed in another way: with norms folded in, or with tokens after
-    the first MLP."""
+    """Lists of the same vectors that a worker has computed in another way."""
 
-    name: str  # how the lists were computed: norm or mlp
+    name: str  # how the lists were computed: norm, first, ...
     vectors: Mapping[str, VectorReading]
 
 
@@ -88,16 +89,23 @@ def stored_vectors(
     (vectors, both ends of the list, entries)."""
     check_length(k)
     ids, scores = shard.vectors(vectors, lens)
-    lists = zip(vectors, ids[:, :, :k].tolist(), scores[:, :, :k].tolist(), strict=True)
+    lists = zip(vectors, ids[:, :, :k].tolist(), scores[:, :, :k], strict=True)
     return [
         _vector(index, shard, kind, row, lens, of_ends, scores_of_ends)
         for (kind, row), of_ends, scores_of_ends in lists
     ], ids
 
 
-def _vector(
-    index: Index, shard: Shard, kind: str, row: int, lens: str, ids: list[list[int]], scores: list[list[float]]
-) -> Vector:
+def cosines_of(scores: Array, norm: float, lens: str) -> list[list[float]]:
+    """Return the cosines of a vector with tokens, of its scores (both ends of the list, entries) under the lens cosine,
+    where tokens have length one; nothing under another lens or for a vector without a direction."""
+    if lens != "cosine" or not norm:
+        return [[] for _ in scores]
+    cosines: list[list[float]] = np.round(np.asarray(scores, np.float64) / norm, COSINE_DIGITS).tolist()
+    return cosines
+
+
+def _vector(index: Index, shard: Shard, kind: str, row: int, lens: str, ids: list[list[int]], scores: Array) -> Vector:
     norm, is_direction = shard.norm(kind, row), kind in DIRECTION_KINDS
     base_norm = shard.base_norm(kind, row) if index.stored.difference and not is_direction else None
     change = None if base_norm is None else relative(norm, base_norm)
@@ -108,9 +116,10 @@ def _vector(
             top=[], bottom=[], norm=norm, coherence=(None, None), base_norm=base_norm, change=change, unchanged=True
         )
     coherence_top, coherence_bottom = map(finite, shard.coherences(kind, row, lens))
+    top, bottom = map(scored_tokens, (index.tokens,) * 2, ids, scores.tolist(), cosines_of(scores, norm, lens))
     return Vector(
-        top=scored_tokens(index.tokens, ids[0], scores[0]),
-        bottom=scored_tokens(index.tokens, ids[1], scores[1]),
+        top=top,
+        bottom=bottom,
         norm=norm,
         coherence=(coherence_top, coherence_bottom),
         base_norm=base_norm,

@@ -4,7 +4,7 @@ JSON has these fields, except those marked PAGE_ONLY, and those marked OMIT_NONE
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -110,8 +110,16 @@ def tokens_of(tokens: TokenTable, ids: Iterable[int]) -> list[Token]:
     return [{"id": token, "token": texts[token]} for token in ids]
 
 
-def scored_tokens(tokens: TokenTable, ids: Iterable[int], scores: Iterable[float]) -> list[ScoredToken]:
+def scored_tokens(
+    tokens: TokenTable, ids: Iterable[int], scores: Iterable[float], cosines: Sequence[float] = ()
+) -> list[ScoredToken]:
+    """Return the entries of a list by score, with their cosines if these are given."""
     texts = tokens.texts
+    if cosines:
+        return [
+            {"id": token, "token": texts[token], "score": score, "cosine": cosine}
+            for token, score, cosine in zip(ids, scores, cosines, strict=True)
+        ]
     return [{"id": token, "token": texts[token], "score": score} for token, score in zip(ids, scores, strict=True)]
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from lexiscope.app.formats.table import Table, both_ends, constant
 from lexiscope.app.lists.checks import VECTOR_ENTRIES, finite, list_length
 from lexiscope.app.lists.difference import relative
-from lexiscope.app.lists.vectors import Vector
+from lexiscope.app.lists.vectors import Vector, cosines_of
 from lexiscope.app.lists.view import ViewOfModel, of_index, scored_tokens
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.index.index import Index
@@ -102,8 +102,9 @@ def _vector(index: Index, kind: str, number: int, lens: str, k: int | None) -> H
     head = index.classifier()
     lists, base_norm = head.vector(kind, number, lens), head.base_norm(kind, number)
     unchanged = base_norm is not None and lists.norm == 0
-    top, bottom = ([] if unchanged else scored_tokens(index.tokens, ids[:k].tolist(), scores[:k].tolist())
-                   for ids, scores in zip(lists.ids, lists.scores, strict=True))  # fmt: skip
+    cosines = cosines_of(lists.scores[:, :k], lists.norm, lens)
+    top, bottom = ([] if unchanged else scored_tokens(index.tokens, ids[:k].tolist(), scores[:k].tolist(), of_end)
+                   for ids, scores, of_end in zip(lists.ids, lists.scores, cosines, strict=True))  # fmt: skip
     return HeadVector(
         kind=kind,
         index=number,

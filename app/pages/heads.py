@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.notes import POSITIONS
 from lexiscope.app.lists.readable import INDISTINCT, FreshWords, readable
 from lexiscope.app.lists.view import PAGE_ONLY, ScoredToken, ViewOfModel, of_index
@@ -18,7 +19,7 @@ from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed, put_words
-from lexiscope.precompute.live.wire.asks import ThroughHeadsArguments, ThroughHeadsAsk
+from lexiscope.precompute.live.wire.asks import ThroughHeadsArguments, ThroughHeadsAsk, WordSource
 from lexiscope.precompute.live.wire.grammar import write_groups, write_layers
 
 
@@ -89,6 +90,7 @@ class ThroughHeadsView(ViewOfModel):
     head: int | None  # None: all heads of these layers
     lens: str
     end: str
+    source: WordSource
     groups: list[WordGroup]
     heads: list[HeadRow]
     clearest: Annotated[list[ClearList], PAGE_ONLY]
@@ -98,11 +100,12 @@ class ThroughHeadsView(ViewOfModel):
     note: Annotated[str, PAGE_ONLY]
 
     def about(self) -> dict[str, Any]:
-        return {"model": self.model, "lens": self.lens, "end": self.end}
+        return {"model": self.model, "lens": self.lens, "end": self.end, "source": self.source}
 
     def tables(self) -> list[Table]:
         """Return the tables: one for each word for people, and one with a row for each token for CSV."""
         how = self.lens if self.end == "top" else f"{self.lens}, bottom"
+        how += "" if self.source == "raw" else f", source {self.source}"
         tables = [
             Table(f"{self.model}, {group.word} through heads ({how})", COLUMNS, self._column(at), "people")
             for at, group in enumerate(self.groups)
@@ -145,7 +148,8 @@ def heads(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> ThroughHea
     model.
 
     `seeks` are the tokens a head looks for with a word, e W_Q W_Kᵀ; `writes` those it writes having attended to it, e
-    W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding: no norm, bias or position.
+    W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding, without norm, bias or
+    position, unless `source` says otherwise.
     """
     index = site.index
     answer: ThroughHeadsAnswer = site.answers[0] if site.answers else {"groups": [], "heads": []}
@@ -164,6 +168,7 @@ def heads(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> ThroughHea
         head=ask.head,
         lens=ask.lens,
         end=ask.end,
+        source=ask.source,
         groups=groups,
         heads=rows,
         clearest=_clearest(index, rows),
@@ -262,6 +267,8 @@ def _around(index: Index, layers: tuple[int, ...]) -> tuple[str | None, str | No
 
 
 def asks(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> list[ThroughHeadsAsk]:
+    if ask.source != "raw":
+        check_can_run(site.index)
     chosen = {"layers": chosen_layers(site.index, ask.layers), "only": site.kept.packed(site.index)}
     return [ThroughHeadsAsk(**dict(ask) | chosen)] if ask.words else []
 

@@ -21,6 +21,7 @@ from lexiscope.app.settings import Settings
 from lexiscope.app.urls import DATA_FORMATS, DECLARED, Declared, link
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.asks import Reading
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.shape import PRESETS, Preset
 
@@ -97,10 +98,11 @@ AnyPreset: TypeAlias = Annotated[
     Preset, Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS))
 ]
 AnyReading: TypeAlias = Annotated[
-    Literal["norm", "mlp", "full"] | None,
+    Reading | None,
     Field(
-        description="Beside the stored lists, the worker's: norms folded in, tokens after the first MLP, or, where "
-        "lists are kept to some tokens, the full lists of these"
+        description="Beside the stored lists, the worker's: `norm` folds norms in, `first` and `mlp` take tokens as "
+        "the first block or its MLP leaves them, `pseudo` takes E⁺ for Eᵀ, and `full`, where lists are kept to some "
+        "tokens, makes the full lists of these"
     ),
 ]
 PageNumber: TypeAlias = Annotated[

@@ -28,7 +28,7 @@ from lexiscope.app.lists.view import (
 from lexiscope.app.pages.page import Address, AnyPreset, AnyReading, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
-from lexiscope.precompute.live.wire.asks import PairsReadingAsk
+from lexiscope.precompute.live.wire.asks import PairsReadingAsk, Side
 
 MOST_PAIRS_READ_AGAIN = 1000  # most pairs that a worker may compute in another way
 
@@ -47,15 +47,19 @@ class PairsArguments(LensArguments):
         Literal["from"] | None, Field(description="In the page for people: pairs grouped by first token")
     ] = None
     reading: AnyReading = None
+    side: Annotated[
+        Side,
+        Field(description="Of `reading=first`: which tokens of the pairs are taken so, the `source`, the `target`"),
+    ] = "both"
     usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "k": PAIR_ENTRIES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairsReading:
-    """A head's token pairs computed in another way than the stored ones: with norms folded in, or with tokens after the
-    first MLP."""
+    """A head's token pairs computed in another way than the stored ones."""
 
-    name: str  # how the pairs were computed: norm or mlp
+    name: str  # how the pairs were computed: norm, first, ...
+    side: Annotated[Side | None, OMIT_NONE]  # of `first`: which tokens were taken so
     top: list[TokenPair]
     bottom: list[TokenPair]
     overlap: float  # Jaccard similarity of this top list and the stored one of the same length, preset and lens
@@ -101,7 +105,8 @@ class PairsView(ViewOfModel):
         way."""
         readings: list[tuple[str, PairsView | PairsReading]] = [("", self)]
         if self.reading:
-            readings.append((self.reading.name, self.reading))
+            side = self.reading.side if self.reading.side != "both" else None
+            readings.append((f"{self.reading.name} of the {side}" if side else self.reading.name, self.reading))
         tables = []
         head = f"{self.model}, layer {self.layer}, head {self.head}"
         for name, lists in readings:
@@ -156,7 +161,7 @@ def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsRea
     length = _length(site, ask)
     stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # raises NotFound or NotStored
     check_can_run(site.index)
-    asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
+    asked = {**dict(at), "reading": ask.reading, "side": ask.side, "lens": ask.lens, "preset": ask.preset}
     only, n = site.kept.of_pairs.packed(site.index), min(length, MOST_PAIRS_READ_AGAIN)
     return [PairsReadingAsk.model_validate({**asked, "n": n, "only": only})]
 
@@ -178,6 +183,7 @@ def _reading(site: ModelSite, at: PairsAt, ask: PairsArguments, answer: PairsRea
     either = pair_ids(top) | stored_top
     return PairsReading(
         name=ask.reading or "",
+        side=ask.side if ask.reading == "first" else None,
         top=top,
         bottom=bottom,
         overlap=len(pair_ids(top) & stored_top) / len(either) if either else 1.0,

@@ -10,13 +10,14 @@ from pydantic import Field
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
 from lexiscope.app.formats.table import Column, Table, constant
+from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair
 from lexiscope.app.lists.view import TokenPair, ViewOfModel, of_index, visible
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.by_words.chance import expected_heads
 from lexiscope.precompute.live.wire.answers import CHANCE, Baseline, HeadRelation, PairUsed, RelationAnswer, put_words
-from lexiscope.precompute.live.wire.asks import RelationArguments, RelationAsk
+from lexiscope.precompute.live.wire.asks import RelationArguments, RelationAsk, WordSource
 from lexiscope.precompute.live.wire.fields import Matrix
 
 # a head is said to carry or to suppress a relation if its mean rank is at most the vocabulary's size divided by this
@@ -47,6 +48,7 @@ class RelationView(ViewOfModel):
     lens: str
     # vo: when it attends to the first word, a head writes the second; qk: at the first word, it looks for the second.
     matrix: Matrix
+    source: WordSource
     pairs: list[PairUsed]
     # what `shuffled` is made of: other pairs' second words, or random words; None without pairs
     shuffled_with: Baseline | None
@@ -55,13 +57,14 @@ class RelationView(ViewOfModel):
     heads: list[RelationHead]  # the heads, best mean rank first
 
     def about(self) -> dict[str, Any]:
-        return {"model": self.model, "matrix": self.matrix, "lens": self.lens}
+        return {"model": self.model, "matrix": self.matrix, "lens": self.lens, "source": self.source}
 
     def tables(self) -> list[Table]:
         names = [f"{pair['source']['word']} > {pair['target']['word']}" for pair in self.pairs]
         by_pair = [column for at, pair in enumerate(self.pairs) for column in _of_pair(at, pair, names[at])]
         shuffled = f"; shuffled with {SHUFFLED_WITH[self.shuffled_with]}" if self.shuffled_with else ""
-        how = f"{self.matrix}, {self.lens}{_first_pieces(self.pairs)}{shuffled}"
+        source = "" if self.source == "raw" else f", source {self.source}"
+        how = f"{self.matrix}, {self.lens}{source}{_first_pieces(self.pairs)}{shuffled}"
         title = f"{self.model}, heads that carry {', '.join(names)} ({how})"
         return [Table(title, (*COLUMNS, *by_pair, *FIRST_PAIR_COLUMNS), self.heads)]
 
@@ -122,6 +125,7 @@ def relation(site: ModelSite, _: RelationAt, ask: RelationArguments) -> Relation
         **of_index(index),
         lens=ask.lens,
         matrix=ask.matrix,
+        source=ask.source,
         pairs=pairs,
         shuffled_with=answer["shuffled_with"] if answer else None,
         clear_rank=clear,
@@ -147,7 +151,9 @@ def _verdict(rank: float, shuffled: float, identity: float) -> Verdict:
     return "any" if BETTER * rank > shuffled else "copies" if BETTER * rank > identity else "own"
 
 
-def asks(_: ModelSite, __: RelationAt, ask: RelationArguments) -> list[RelationAsk]:
+def asks(site: ModelSite, _: RelationAt, ask: RelationArguments) -> list[RelationAsk]:
+    if ask.source != "raw":
+        check_can_run(site.index)
     return [RelationAsk(**dict(ask))] if ask.pairs else []
 
 

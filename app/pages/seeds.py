@@ -130,7 +130,7 @@ COLUMNS = (
            audience="people", css="many"),
     Column("fit", "number", tip="fit"),
     Column("score", "number", tip="seeds"),
-    Column("cosine", "ratio", tip="cosine-of-vectors"),
+    Column("cosine", "ratio", tip="cosine-with-words"),
     Column("bias", "text", get=lambda row: "high bias" if row["bias"] else None, heading="", audience="people"),
     Column("bias", "number", get=lambda row: int(row["bias"]), audience="programs"),
 )  # fmt: skip

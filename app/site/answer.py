@@ -19,7 +19,15 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.lists.kept_tokens import ALL_TOKENS, KeptTokens, keep_tokens
 from lexiscope.app.lists.view import ShownError, View
 from lexiscope.app.settings import HOST, Settings
-from lexiscope.app.site.dependencies import AskedTokens, ComparedModel, Hubs, ServedIndex, SiteLibrary, best_lenses
+from lexiscope.app.site.dependencies import (
+    AskedTokens,
+    ComparedModel,
+    Hubs,
+    PinnedBuild,
+    ServedIndex,
+    SiteLibrary,
+    best_lenses,
+)
 from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
 from lexiscope.precompute.errors import IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -86,11 +94,12 @@ class PageAnswer:
 
     def __init__(
         self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None,
-        kept: KeptTokens = ALL_TOKENS,
+        kept: KeptTokens = ALL_TOKENS, build: str | None = None,
     ) -> None:  # fmt: skip
         self.request = request
         self.hubs = hubs
         self.kept = kept
+        self.build = build  # the build of the index that the visitor asks for, which it has
         self.format: str = request.path_params.get("format", "html")
         self.is_partial = self.format == "html" and is_partial(request)
         self.wants_suggestions = self.is_partial and wants_suggestions(request)
@@ -152,8 +161,8 @@ class PageAnswer:
         return RedirectResponse(format_address(self._with_kept(address), self.format), 303, headers)
 
     def _with_kept(self, address: str) -> str:
-        """Return an address with the arguments that say which tokens may stand in lists."""
-        asked = {"hubs": self.hubs, **self.kept.query()}
+        """Return an address with the arguments that every page of a model takes."""
+        asked = {"hubs": self.hubs, **self.kept.query(), "build": self.build}
         return turned(address, **asked) if any(asked.values()) else address
 
     def _keep_tokens(self, view: View) -> View:
@@ -172,6 +181,12 @@ class PageAnswer:
             links.append(f'<{address}>; rel="alternate"; type="{MEDIA_TYPES[format]}"')
         return ", ".join(links)
 
+    def _pinned(self) -> str:
+        """Return the address of the page with the build of its index; that of two models has none."""
+        if self.index is None or "other" in self.request.path_params:
+            return ""
+        return turned(self.address, build=self.index.manifest.build)
+
     def _format_addresses(self) -> dict[str, str]:
         return {format: format_address(self.address, format) for format in self._formats}
 
@@ -183,6 +198,7 @@ class PageAnswer:
             path=self.request.url.path,
             canonical=self.address,
             origin=self._origin,
+            pinned=self._pinned(),
             formats=self._format_addresses(),
             index=self.index,
             models=models,
@@ -228,8 +244,10 @@ async def page_of_site(request: Request) -> PageAnswer:
     return PageAnswer(request)
 
 
-async def page_of_model(request: Request, index: ServedIndex, kept: AskedTokens, hubs: Hubs = None) -> PageAnswer:
-    return PageAnswer(request, index, hubs, kept)
+async def page_of_model(
+    request: Request, index: ServedIndex, build: PinnedBuild, kept: AskedTokens, hubs: Hubs = None
+) -> PageAnswer:
+    return PageAnswer(request, index, hubs, kept, build)
 
 
 async def page_of_two(

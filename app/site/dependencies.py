@@ -3,6 +3,7 @@ path; declare the convertors that paths are made of."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlencode
 
 from fastapi import Depends, Path, Query
 from pydantic import BeforeValidator
@@ -16,7 +17,7 @@ from lexiscope.app.lists.kept_tokens import KeptTokens
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import Settings
 from lexiscope.app.urls import FIGURE_FORMATS, SEGMENTS
-from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.errors import IndexFault, OtherBuild
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.errors import LiveOff
 from lexiscope.precompute.shape import Preset
@@ -38,6 +39,15 @@ AskedVocabulary = Annotated[
     Query(
         max_length=200,
         description="Keeps all lists to the tokens of this corpus or word list, a file of DATA/vocabularies",
+    ),
+    BeforeValidator(lambda value: value or None),
+]
+AskedBuild = Annotated[
+    str | None,
+    Query(
+        max_length=100,
+        description="Pins the build of the index, which JSON has as `build`: if there is another one now, the answer "
+        "is 410 and leads to the page as it is now",
     ),
     BeforeValidator(lambda value: value or None),
 ]
@@ -87,6 +97,26 @@ async def index_of(model: Model, request: Request) -> Index:
     return library.index(model)
 
 
+ServedIndex = Annotated[Index, Depends(index_of)]
+
+
+async def pinned_build(request: Request, index: ServedIndex, build: AskedBuild = None) -> str | None:
+    """Return the build that the visitor asks for; raise OtherBuild if the index has another one."""
+    now = index.manifest.build
+    if build in (None, now):
+        return build
+    raise OtherBuild(
+        f"this address is of build {build} of the index of {index.manifest.model}, and there is build {now} now: its "
+        f"lists may be others. `{unpinned(request)}` is the page as it is now"
+    )
+
+
+def unpinned(request: Request) -> str:
+    """Return the address of a request without the build that it asks for."""
+    query = urlencode([argument for argument in request.query_params.multi_items() if argument[0] != "build"])
+    return quote(request.url.path) + (f"?{query}" if query else "")
+
+
 async def live_of_model(model: Model, request: Request) -> LiveClient:
     """Return the client of workers if one can run the model. Otherwise raise the error at once, even for a page that
     has only a form."""
@@ -111,7 +141,7 @@ async def kept_tokens(request: Request, preset: AskedPreset = None, vocabulary: 
 
 SiteSettings = Annotated[Settings, held("settings")]
 SiteLibrary = Annotated[Library, held("library")]
-ServedIndex = Annotated[Index, Depends(index_of)]
 AskedTokens = Annotated[KeptTokens, Depends(kept_tokens)]
+PinnedBuild = Annotated[str | None, Depends(pinned_build)]
 AnyLive = Annotated[LiveClient, held("live")]
 LiveOfModel = Annotated[LiveClient, Depends(live_of_model)]

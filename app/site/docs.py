@@ -44,6 +44,7 @@ _ERRORS = {
     400: "The address is not text in UTF-8",
     404: "There is no such model, layer, neuron, head, subhead, token or page",
     414: "The address is too long",
+    410: "`build` asks for a build of an index, and there is another one now",
     422: "An argument has a value it cannot have, or there is none of that name; the detail says what there is",
     503: "The layer's file is damaged or gone; other layers still work",
 }

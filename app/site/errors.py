@@ -24,9 +24,9 @@ from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.lists.view import ShownError
 from lexiscope.app.site.answer import NotModified, is_partial, origin_of
-from lexiscope.app.site.dependencies import best_lenses
+from lexiscope.app.site.dependencies import best_lenses, unpinned
 from lexiscope.app.urls import FIGURE_FORMATS
-from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound, OtherBuild
 from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
 
 NEAR = 0.5  # how similar two names must be, from 0 to 1, to suggest one for the other
@@ -82,9 +82,14 @@ def add_error_pages(app: FastAPI) -> None:
 
     @app.exception_handler(LexiscopeError)
     async def known(request: Request, error: LexiscopeError) -> Response:
-        way_out = corrected_address(request, error) if isinstance(error, UnknownArgument) else None
-        shown = shown_error_of(error, request)
-        return await error_page(app.state, request, shown.status, shown.detail, shown.headers, way_out)
+        shown, way_out, headers = shown_error_of(error, request), None, {}
+        match error:
+            case UnknownArgument():
+                way_out = corrected_address(request, error)
+            case OtherBuild():
+                way_out = unpinned(request)
+                headers = {"link": f'<{way_out}>; rel="latest-version"'}
+        return await error_page(app.state, request, shown.status, shown.detail, shown.headers | headers, way_out)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:

@@ -127,11 +127,20 @@ def all_pieces(manifest: Manifest) -> list[Piece]:
 
 def in_order(pieces: Collection[Piece]) -> list[Piece]:
     """Sort pieces into the order in which they are made or fetched: what all layers share, then upper layers first,
-    whose lists read best. The nearest tokens come after the first layer, so that a layer can be read soon."""
+    whose lists read best. Nearest tokens and lines of chance come after the first layer, so that a layer can be read
+    soon."""
     top = max((piece.layer for piece in pieces if piece.layer is not None), default=None)
 
     def turn(piece: Piece) -> tuple[int, int, int]:
-        when = 2 if piece.part == "neighbours" else 0 if piece.layer is None else 1 if piece.layer == top else 3
+        when = (
+            2
+            if piece.part in ("neighbours", "chance")
+            else 0
+            if piece.layer is None
+            else 1
+            if piece.layer == top
+            else 3
+        )
         return when, -(piece.layer or 0), [*PARTS].index(piece.part)
 
     return sorted(pieces, key=turn)

@@ -67,4 +67,6 @@ def _beside_layers(task: Task) -> str:
             return ""
         case "neighbours":
             return "finding the nearest tokens of every token"
+        case "chance":
+            return "finding what random vectors reach"
     return f"adding {task[0]}"

@@ -24,6 +24,7 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tokens import distinct_classes, whole_words
 from lexiscope.precompute.project.coherence import DEPTH, Directions, coherence, hubs, pair_coherence
 from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.in_and_out import NeuronVectors
 from lexiscope.precompute.project.moments import Moments, MomentsOfProducts
 from lexiscope.precompute.project.pairs.head_pairs import Ends, Matrix, top_pairs
 from lexiscope.precompute.project.pairs.masks import Masks
@@ -108,7 +109,7 @@ def make_layer(
     arrays: Arrays = factors.norms() if factors else {}
     lists: dict[str, Lists] = {}
     changed: dict[str, Changed] = {}
-    of_stats: Arrays = {}
+    of_stats = _neuron_arrays(context, layer) if stats else {}
     before: tuple[str, PendingLists] | None = None
     stepped = 0  # heads whose searches are known to be done
 
@@ -161,19 +162,24 @@ def make_stats(context: BuildContext, layer: int, step: Step = lambda _: None) -
     """Make only the arrays of the part `stats` (how scores are distributed), for a layer whose lists exist already."""
     arrays: Arrays = {}
     for kind in context.stored.kinds:
-        V, projector = context.model.vectors(layer, kind), context.projectors[SIDES[kind]]
+        V = context.model.vectors(layer, kind)
         changed = norms_of(V) > 0
         V = V if changed.all() else V[torch.from_numpy(changed)]
-        see, size = see_moments(context, kind, changed, arrays), projector.block_size
-        W = projector.embedding.on_device
+        see_products(context, kind, V, see_moments(context, kind, changed, arrays), step)
+    return arrays | _neuron_arrays(context, layer)
 
-        def multiply(start: int, V: torch.Tensor = V, W: torch.Tensor = W, see: See = see, size: int = size) -> None:
-            vectors = V[start : start + size].to(W.device)
-            see(slice(start, start + size), vectors, vectors @ W.T)
 
-        for _ in context.pool.map(multiply, range(0, len(V), size)):
-            step(size / context.stored.n_vectors)
-    return arrays
+def see_products(context: BuildContext, kind: str, V: torch.Tensor, see: See, step: Step = lambda _: None) -> None:
+    """Multiply the vectors V (n, d_model) with the vocabulary of their kind in blocks, and call `see` with each."""
+    projector = context.projectors[SIDES[kind]]
+    size, W = projector.block_size, projector.embedding.on_device
+
+    def multiply(start: int) -> None:
+        vectors = V[start : start + size].to(W.device)
+        see(slice(start, start + size), vectors, vectors @ W.T)
+
+    for _ in context.pool.map(multiply, range(0, len(V), size)):
+        step(size / context.stored.n_vectors)
 
 
 def see_moments(context: BuildContext, kind: str, changed: Changed, arrays: Arrays) -> See:
@@ -181,11 +187,28 @@ def see_moments(context: BuildContext, kind: str, changed: Changed, arrays: Arra
     products of those vectors that changed."""
     numbers, made = np.flatnonzero(changed), Moments.of_zeros(len(changed), len(context.stored.lenses))
     arrays |= {f"{kind}.moments": made.moments, f"{kind}.z": made.z}
+    moments, writes = context.moments[SIDES[kind]], SIDES[kind] == "writes"
+    if writes:
+        arrays[f"{kind}.unembedding"] = np.full(len(changed), np.nan, np.float32)
+        _ = moments.covariance_of_directions  # computed here once, before the threads of the pool ask for it
 
     def see(rows: slice, V: torch.Tensor, product: torch.Tensor) -> None:
-        context.moments[SIDES[kind]].write(V, product, made, numbers[rows])
+        moments.write(V, product, made, numbers[rows])
+        if writes:
+            arrays[f"{kind}.unembedding"][numbers[rows]] = moments.variance_of_cosines(V)
 
     return see
+
+
+def _neuron_arrays(context: BuildContext, layer: int) -> Arrays:
+    """Make the arrays that compare what neurons read with what they write, where the index has both."""
+    model, stored = context.model, context.stored
+    if not stored.in_and_out or isinstance(model, Difference):
+        return {}
+    gain, centres = model.norm_in_front(layer)
+    vectors = {kind: model.vectors(layer, kind) for kind in model.shape.kinds if kind.startswith("ff_")}
+    neurons = NeuronVectors(vectors, gain.cpu().numpy().astype(np.float64), centres)
+    return {"ff.cosines": neurons.cosines(), "ff.mismatched": neurons.mismatched()}
 
 
 def _compile(projector: Projector, V: torch.Tensor) -> None:

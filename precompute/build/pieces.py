@@ -1,5 +1,5 @@
 """Make the pieces (files) of an index: what all layers share, a classification head, the nearest tokens of every token,
-and the parts of each layer. A piece depends on weights and options alone."""
+lines of chance, and the parts of each layer. A piece depends on weights and options alone."""
 
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -17,13 +17,17 @@ from lexiscope.precompute.build.layer import (
     make_stats,
     norms_of,
     of_lenses,
+    see_products,
 )
 from lexiscope.precompute.build.unchanged import with_unchanged
 from lexiscope.precompute.index.layout import Piece, number_dtype, stats_layout
 from lexiscope.precompute.index.tokens import pack
+from lexiscope.precompute.project.chance import DRAWS, draws_of_layers, gaussian_vectors, lines, mixtures
 from lexiscope.precompute.project.coherence import DEPTH, coherence
+from lexiscope.precompute.project.embedding import Float32
+from lexiscope.precompute.project.moments import Moments
 from lexiscope.precompute.project.nearest_tokens import nearest_tokens
-from lexiscope.precompute.shape import ENDS
+from lexiscope.precompute.shape import ENDS, SIDES
 from lexiscope.precompute.weights.classifier_head import read_head
 
 Task: TypeAlias = tuple[Piece, ...]  # pieces that are made together: those of one layer, or one of the whole model
@@ -86,6 +90,32 @@ def _make_classifier(context: BuildContext, *_: object) -> Arrays:
     return arrays
 
 
+def _make_chance(context: BuildContext, *_: object) -> Arrays:
+    """Draw random vectors for every kind, and find the lines that z of their first tokens stays under."""
+    model, stored, d_model = context.model, context.stored, context.model.shape.d_model
+    drawn = {kind: np.zeros((DRAWS, d_model), np.float32) for kind in stored.kinds}
+    for layer, rows in enumerate(draws_of_layers(model.shape.n_layers)):
+        for kind in stored.kinds:
+            V = model.vectors(layer, kind).cpu().numpy()
+            drawn[kind][rows] = mixtures(V, layer, rows.stop - rows.start)
+    by_side = {SIDES[kind]: kind for kind in stored.kinds}
+    gaussian = {side: _lines(context, kind, gaussian_vectors(d_model)) for side, kind in by_side.items()}
+    return {
+        f"{kind}.line": np.stack([gaussian[SIDES[kind]], _lines(context, kind, V)], axis=1) for kind, V in drawn.items()
+    }
+
+
+def _lines(context: BuildContext, kind: str, V: Float32) -> Float32:
+    """Return the lines (lenses, 2) of random vectors V (n, d_model) that stand for a kind."""
+    made = Moments.of_zeros(len(V), len(context.stored.lenses))
+
+    def see(rows: slice, vectors: torch.Tensor, product: torch.Tensor) -> None:
+        context.moments[SIDES[kind]].write(vectors, product, made, rows)
+
+    see_products(context, kind, torch.from_numpy(V), see)
+    return lines(made.z[..., ENDS.index("top")]).astype(np.float32)
+
+
 def _make_lists(context: BuildContext, layer: int | None, step: Step, measured: Measured | None) -> Arrays:
     assert layer is not None
     return make_layer(context, layer, step, measured)
@@ -100,6 +130,7 @@ MAKERS: Mapping[str, Callable[[BuildContext, int | None, Step, Measured | None],
     "vocabulary": _make_vocabulary,
     "classifier": _make_classifier,
     "neighbours": _make_neighbours,
+    "chance": _make_chance,
     "lists": _make_lists,
     "stats": _make_stats,
 }

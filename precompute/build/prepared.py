@@ -53,10 +53,11 @@ class PreparedBuild:
 
     @property
     def added(self) -> str:
-        """Return a text about parts that are missing in layers with lists, such as "stats of layers 0-11"."""
+        """Return a text about parts that are missing beside layers with lists, such as "stats of layers 0-11"."""
         pieces = {piece for task in self.tasks for piece in task}
         layers = {part: tuple(at for at in self.manifest.shards if Piece(part, at) in pieces) for part in PARTS}
-        return ", ".join(f"{part} of {layers_text(of)}" for part, of in layers.items() if of)
+        added = [f"{part} of {layers_text(of)}" for part, of in layers.items() if of]
+        return ", ".join(added + [str(piece) for piece in pieces if piece.part == "chance" and self.manifest.shards])
 
     def work(self, workers: int, unchanged: int = 0) -> Work:
         pieces = [piece for task in self.tasks for piece in task]

@@ -19,7 +19,7 @@ from lexiscope.precompute.index.index_files import (
     open_shard,
 )
 from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
-from lexiscope.precompute.index.layer.lists import Moments
+from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, FileEntry, Manifest
@@ -194,8 +194,11 @@ class Index:
     def stats(self, layer: int, array: str, *at: int) -> Array | None:
         """Return the values that an array of the part `stats` has at this position. Return None if the part is missing,
         older than the array, or cannot be used: pages are shown without it, and `verify` names the error."""
+        return self._numbers("stats", layer, array, *at)
+
+    def _numbers(self, part: str, layer: int | None, array: str, *at: int) -> Array | None:
         try:
-            file = self.part("stats", layer)
+            file = self.part(part, layer)
             return file.block(array, *at) if array in file.tensors else None
         except (NotStored, IndexFault):
             return None
@@ -209,6 +212,34 @@ class Index:
         numbers = [*moments.tolist(), float(z[0])]
         mean, sd, skew, kurtosis, z = (number if math.isfinite(number) else None for number in numbers)
         return Moments(mean=mean, sd=sd, skew=skew, kurtosis=kurtosis, z=z)
+
+    def all_z(self, layer: int, kind: str, lens: str) -> Floats | None:
+        """Return z of the first token at both ends of every list of a kind, (n, ends), NaN where all scores are equal;
+        None if the index does not store that."""
+        lens_at, z = position("lens", lens, self.stored.lenses), self.stats(layer, f"{kind}.z")
+        return None if z is None else z[:, lens_at]
+
+    def unembedding(self, layer: int, kind: str) -> Floats | None:
+        """Return the variance over tokens of the cosine of each vector, of a kind that writes, with the rows of W_U,
+        (n,): NaN for a vector of zeros. Return None if the index does not store that."""
+        return self.stats(layer, f"{kind}.unembedding")
+
+    def cosines(self, layer: int) -> Floats | None:
+        """Return the cosines of the vectors of each neuron with each other (d_mlp, 3), in the order of NEURON_PAIRS: of
+        key and value, up and value, key and up. NaN where there is no such vector, or one of zeros. Return None if the
+        index does not store that."""
+        return self.stats(layer, "ff.cosines")
+
+    def mismatched(self, layer: int) -> Floats | None:
+        """Return which |cosine| 95 and 99 % of mismatched vectors of different neurons stay under, (3, 2), in the order
+        of `cosines`; None if the index does not store that."""
+        return self.stats(layer, "ff.mismatched")
+
+    def chance(self, kind: str, lens: str) -> Chance | None:
+        """Return what z of the first token reaches by chance among vectors of a kind; None if the index does not store
+        that, or if no vector of that kind has scores that differ."""
+        line = self._numbers("chance", None, f"{kind}.line", position("lens", lens, self.stored.lenses))
+        return None if line is None else Chance.of(line)
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
         """Return ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built,

@@ -16,6 +16,7 @@ from lexiscope.precompute.index.layout import (
     PARTS,
     Layout,
     Piece,
+    chance_layout,
     classifier_layout,
     misfits,
     neighbours_layout,
@@ -123,6 +124,7 @@ LAYOUTS: Mapping[str, Callable[[Manifest, int | None], Layout]] = {
     "vocabulary": lambda manifest, _: vocabulary_layout(manifest.shape),
     "classifier": _head_layout,
     "neighbours": lambda manifest, _: neighbours_layout(manifest.shape),
+    "chance": lambda manifest, _: chance_layout(manifest.stored),
     "lists": lambda manifest, _: shard_layout(manifest.stored),
     "stats": lambda manifest, version: stats_layout(manifest.stored, version),
 }

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from lexiscope.precompute.index.stored import Stored
-from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS, PartName, Shape
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS, SIDES, PartName, Shape
 
 # Array -> (type, dimensions). `id`, `number` and `rank` are the smallest of the unsigned types that fit.
 PER_KIND = {
@@ -77,7 +77,18 @@ PER_KIND_OF_STATS = {
         "{kind}.z": ("float32", "n, L, E"),
     },
 }
+PER_WRITING_KIND_OF_STATS = {2: {"{kind}.unembedding": ("float32", "n")}}
+# Only if keys and values are stored, and not of a difference.
+PER_NEURON_OF_STATS = {
+    2: {
+        "ff.cosines": ("float32", "d_mlp, 3"),
+        "ff.mismatched": ("float32", "3, 2"),
+    },
+}
+PER_KIND_OF_CHANCE = {"{kind}.line": ("float32", "L, 2, 2")}
 MOMENTS = ("mean", "sd", "skew", "kurtosis")  # the last axis of `{kind}.moments`
+# The vectors of a neuron that are compared: the last axis of `ff.cosines`, the first of `ff.mismatched`.
+NEURON_PAIRS = (("ff_key", "ff_value"), ("ff_up", "ff_value"), ("ff_key", "ff_up"))
 SUFFIX = ".safetensors"
 NEAREST = 20  # nearest tokens, or one less than there are tokens
 
@@ -113,15 +124,16 @@ class Part:
         return int(match[1]) if match else None
 
 
-# In the order in which a build makes them, except that the nearest tokens wait for the first layer.
+# In the order in which a build makes them, except that nearest tokens and lines of chance wait for the first layer.
 PARTS: Mapping[str, Part] = {
     part.name: part
     for part in (
         Part("vocabulary", "vocabulary", "vocabulary"),
         Part("classifier", "classification head", "classifier"),
         Part("neighbours", "nearest tokens", "neighbours"),
+        Part("chance", "lines of chance", "chance", version=1),
         Part("lists", "layer {layer}", "layer-{layer}"),
-        Part("stats", "stats of layer {layer}", "stats-{layer}", version=max(PER_KIND_OF_STATS)),
+        Part("stats", "stats of layer {layer}", "stats-{layer}", version=2),
     )
 }
 # The names of files that a build may remove when no manifest lists them: our own, also of versions and parts that are
@@ -242,10 +254,21 @@ def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: boo
 def stats_layout(stored: Stored, version: int | None = None) -> Layout:
     """Return the arrays of the part `stats` in this version, or in the newest one."""
     layout: Layout = {}
+    sizes = {"L": len(stored.lenses), "E": len(ENDS), "4": len(MOMENTS), "d_mlp": stored.shape.d_mlp, "3": 3, "2": 2}
+    tables = [(kind, PER_KIND_OF_STATS) for kind in stored.kinds]
+    tables += [(kind, PER_WRITING_KIND_OF_STATS) for kind in stored.kinds if SIDES[kind] == "writes"]
+    tables += [("ff_value", PER_NEURON_OF_STATS)] if stored.in_and_out else []
+    for kind, versions in tables:
+        for since, arrays in versions.items():
+            if version is None or since <= version:
+                layout |= resolve(arrays, sizes | {"n": stored.shape.count(kind)}, kind=kind)
+    return layout
+
+
+def chance_layout(stored: Stored) -> Layout:
+    sizes, layout = {"L": len(stored.lenses), "2": 2}, Layout()
     for kind in stored.kinds:
-        sizes = {"n": stored.shape.count(kind), "L": len(stored.lenses), "E": len(ENDS), "4": len(MOMENTS)}
-        for since, arrays in PER_KIND_OF_STATS.items():
-            layout |= resolve(arrays, sizes, kind=kind) if version is None or since <= version else {}
+        layout |= resolve(PER_KIND_OF_CHANCE, sizes, kind=kind)
     return layout
 
 

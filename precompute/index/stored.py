@@ -55,6 +55,12 @@ class Stored:
         return "ff" in self.compared
 
     @property
+    def in_and_out(self) -> bool:
+        """Return True if what neurons read is compared with what they write. That of a difference is not: a change of
+        a key does not say what the neuron reads."""
+        return self.similarity and not self.difference
+
+    @property
     def neurons(self) -> bool:
         """Return True if the index has what a page about a neuron shows."""
         return any(kind.startswith("ff_") for kind in self.kinds)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from lexiscope.precompute.index.lab_record import KeepK
 from lexiscope.precompute.lab.runs import TextRuns, drawn
-from lexiscope.precompute.project.embedding import Float64
+from lexiscope.precompute.project.embedding import Float64, inverse_gram
 from lexiscope.precompute.weights.difference import Parameters
 
 KS = (10, 50, 100, 200, 300, 500, 512, 1000, 1024, 2048, 4096, 10_000, 15_000, 20_000, 30_000)  # the paper's, and 1000
@@ -40,11 +40,7 @@ class KeepKScores:
 
     def __init__(self, W_U: NDArray[np.float32]) -> None:
         self.W_U = W_U  # (d_vocab, d_model)
-        gram = np.zeros((W_U.shape[1],) * 2)
-        for start in range(0, len(W_U), TOKENS_AT_ONCE):
-            block = W_U[start : start + TOKENS_AT_ONCE].astype(np.float64)
-            gram += block.T @ block
-        self._inverse_gram = np.linalg.pinv(gram, hermitian=True)  # (d_model, d_model)
+        self._inverse_gram = inverse_gram(W_U)  # (d_model, d_model)
         self.ks = [k for k in KS if k <= len(W_U)] or [len(W_U)]
 
     def of(self, samples: Float64, tick: Tick = lambda _: None) -> KeepK:

@@ -1,7 +1,7 @@
 """Estimate what an ask costs, in multiplications, from the model's shape and the ask, before anything is computed.
 Other work is counted as the multiplications that take as long; a worker turns the cost into seconds."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from lexiscope.precompute.live.first_tokens import first_tokens_cost
@@ -26,11 +26,12 @@ def row_cost(shape: Shape) -> int:
     return shape.d_vocab * shape.d_model
 
 
-def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
-    """Return the cost of any ask. `tokens` is the length of its text, or the number of states that it gives. The
-    vocabulary after the first MLP costs something only if it does not exist yet."""
+def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collection[str] = ()) -> float:
+    """Return the cost of any ask. `tokens` is the length of its text, or the number of states that it gives. What a
+    reading makes of the whole vocabulary costs something only if it is not among those that are `made`."""
     s = w.shape
-    first_mlp = 0 if has_mlp_vocabulary else mlp_vocabulary_cost(s)
+    reading = getattr(ask, "reading", getattr(ask, "source", ""))
+    vocabulary = 0 if reading in made else vocabulary_cost(s, reading)
     match ask:
         case asks.PromptAsk() if isinstance(w, Weights):
             return prompt_cost(w, ask, tokens)
@@ -40,10 +41,10 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_voc
             lists = ask.k * first_tokens_cost(s, ask.unbuilt)
             return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kinds, range(s.n_layers))
         case asks.RelationAsk():
-            return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s)
+            return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s) + vocabulary
         case asks.ThroughHeadsAsk():
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
-            return 2 * len(ask.words) * heads * row_cost(s)
+            return 2 * len(ask.words) * heads * row_cost(s) + vocabulary
         case asks.StatesAsk():
             layers = s.n_layers if ask.layer is None else min(ask.layer + 1, s.n_layers)
             scores = 2 * tokens * tokens * s.n_heads * s.d_head
@@ -51,11 +52,9 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, *, has_mlp_voc
         case asks.StatesReadingAsk():
             return tokens * row_cost(s)
         case asks.ReadingAsk():
-            made = directions_cost(w, (ask.kind,), (ask.layer,))
-            return row_cost(s) + made + (first_mlp if ask.reading == "mlp" else 0)
+            return row_cost(s) + directions_cost(w, (ask.kind,), (ask.layer,)) + vocabulary
         case asks.PairsReadingAsk():
-            search = PAIRS_SHARE * s.d_vocab**2 * s.d_head
-            return search + (first_mlp if ask.reading == "mlp" else 0)
+            return PAIRS_SHARE * s.d_vocab**2 * s.d_head + vocabulary
         case _:
             return row_cost(s)
 
@@ -90,7 +89,15 @@ def progress_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
     return runs * tokens * s.n_layers * token_cost(s) + rows * row_cost(s)
 
 
-def mlp_vocabulary_cost(shape: Shape) -> int:
-    """Return the cost of sending every token through the first MLP."""
-    matrices = sum(kind.startswith("ff_") for kind in shape.kinds)
-    return shape.d_vocab * matrices * shape.d_mlp * shape.d_model
+def vocabulary_cost(shape: Shape, reading: str) -> float:
+    """Return the cost of what a reading makes of the whole vocabulary: send every token through the first MLP or block,
+    or multiply the vocabulary with itself in float64, which takes twice as long."""
+    match reading:
+        case "mlp":
+            return shape.d_vocab * sum(kind.startswith("ff_") for kind in shape.kinds) * shape.d_mlp * shape.d_model
+        case "first":
+            return shape.d_vocab * token_cost(shape)
+        case "pseudo":
+            return 2 * row_cost(shape) * shape.d_model
+        case _:
+            return 0

@@ -3,7 +3,7 @@ module."""
 
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from lexiscope.precompute.errors import LexiscopeError, NotFound
 from lexiscope.precompute.index.tokens import token_bytes, whole_words
 from lexiscope.precompute.live.by_words.relation import Ids, relation
 from lexiscope.precompute.live.by_words.seeds import SeedSearch
+from lexiscope.precompute.live.by_words.source import Source
 from lexiscope.precompute.live.by_words.through_heads import through_heads
 from lexiscope.precompute.live.cost import ask_cost, row_cost
 from lexiscope.precompute.live.panels.records import attention_layers
@@ -132,22 +133,23 @@ class Engine:
 
     def cost(self, ask: Ask[Any], tokens: int = 0) -> float:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
-        has_mlp_vocabulary = isinstance(self.parameters, Weights) and self.readings.has_mlp_vocabulary
-        cost = ask_cost(self.parameters, ask, tokens, has_mlp_vocabulary=has_mlp_vocabulary)
+        made = self.readings.made if isinstance(self.parameters, Weights) else ()
+        cost = ask_cost(self.parameters, ask, tokens, made)
         return cost + (self.seed_search.cost_of_fit(ask) if isinstance(ask, SeedsAsk) else 0)
 
     def check(self, ask: Ask[Any]) -> None:
         """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has
         neither."""
         runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
-        if runs and not isinstance(self.parameters, Weights):
+        if (runs or getattr(ask, "source", "raw") != "raw") and not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
 
     @staticmethod
     def runs_model(ask: Ask[Any]) -> bool:
         """Return True if this ask runs modules of the model, so that no other such ask may be computed at the same
         time."""
-        return isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk) or getattr(ask, "reading", "") == "mlp"
+        makes = getattr(ask, "reading", "") in ("first", "mlp") or getattr(ask, "source", "") == "first"
+        return makes or isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk)
 
     def token_count(self, text: str) -> int:
         """Return how many tokens a prompt has; raise BadRequest if the prompt is not valid text."""
@@ -180,7 +182,8 @@ class Engine:
         """Answer an ask that is computed by itself; raise NotFound or BadRequest for what this model does not have.
 
         `cancelled` is called between products; if it returns True, Cancelled is raised. A search for pairs, which takes
-        some tenths of a second, does not stop midway. The first reading `mlp` takes some seconds, later ones do not.
+        some tenths of a second, does not stop midway. The first reading `first` or `mlp` takes some seconds, later ones
+        do not.
         """
 
         def check() -> None:
@@ -194,11 +197,11 @@ class Engine:
         answer: Any
         match ask:
             case RelationAsk():
-                answer = relation(self.parameters, self.words, ask, self._word_tokens, check)
+                answer = relation(self.parameters, self.words, ask, self._source(ask, check), self._word_tokens, check)
             case ThroughHeadsAsk():
-                answer = through_heads(self.parameters, self.words, ask, check)
+                answer = through_heads(self.parameters, self.words, ask, self._source(ask, check), check)
             case ReadingAsk():
-                answer = self.readings.answer(ask)
+                answer = self.readings.answer(ask, checked)
             case PairsReadingAsk():
                 answer = self.readings.pairs(ask, checked)
             case StatesAsk():
@@ -208,6 +211,12 @@ class Engine:
             case _:
                 raise TypeError(f"{type(ask).__name__} is answered together with others")
         return cast(A, answer)
+
+    def _source(self, ask: RelationAsk | ThroughHeadsAsk, check: Callable[[], None]) -> Source:
+        if ask.source == "first":
+            return Source(self.readings.vocabularies["first"].get(lambda _: check()), ask.lens)
+        norm = partial(self.weights.norm_numbers, "attention") if ask.source == "norm" else None
+        return Source(self.words.reads, ask.lens, norm)
 
     @cached_property
     def _word_tokens(self) -> Ids:

@@ -40,6 +40,14 @@ class _UpTo(Watcher):
             self.state = x
 
 
+def states_after(w: Weights, tokens: Tensor, layer: int, check: Callable[[], None] = lambda: None) -> Tensor:
+    """Run texts of one length, tokens (B, T), up to a layer, and return the stream after it, (B, T, d_model)."""
+    seen = _UpTo(layer, check)
+    with suppress(_Enough):
+        run(w, tokens, [tokens.shape[1]] * len(tokens), [()] * len(tokens), seen)
+    return seen.state
+
+
 def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], None]) -> StatesAnswer:
     """Run a text up to a layer. `check` is called before each layer; an error that it raises ends the work."""
     layer = w.shape.n_layers - 1 if ask.layer is None else ask.layer
@@ -47,10 +55,7 @@ def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], No
     tokens = words.prompt(ask.text)
     if len(tokens) > w.n_positions:
         raise BadRequest(f"the text has {len(tokens)} tokens, but the model has only {w.n_positions} positions")
-    seen = _UpTo(layer, check)
-    with suppress(_Enough):
-        run(w, torch.tensor([tokens], device=w.device), [len(tokens)], [()], seen)
-    states = seen.state[0]  # (T, d_model)
+    states = states_after(w, torch.tensor([tokens], device=w.device), layer, check)[0]  # (T, d_model)
     numbers = states.cpu().numpy().astype("<f4").tobytes()
     return {
         "states": numbers,

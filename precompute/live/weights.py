@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from lexiscope.precompute.errors import BadWeights, first_line
 from lexiscope.precompute.live.parameters import LoadedParameters
+from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.architectures.family import NormName, Part
 
@@ -29,6 +31,25 @@ class Norm:
     bias: Tensor | None  # (d_model,)
     eps: float
     centres: bool  # True for a LayerNorm; an RMSNorm does not subtract the mean
+
+    def scaled(self, x: Float64) -> Float64:
+        """Return vectors x (..., d_model) as the norm makes them but for its divisor and its bias."""
+        return self._centred(x) * _float64(self.gain)
+
+    def folded(self, v: Float64) -> Float64:
+        """Return vectors (..., d_model) whose products with x are those of v with `scaled` x."""
+        return self._centred(v * _float64(self.gain))
+
+    def divisors(self, x: Float64) -> Float64:
+        """Return the number by which the norm divides each of x (..., d_model)."""
+        return np.asarray(np.sqrt(np.square(self._centred(x)).mean(axis=-1) + self.eps))
+
+    @property
+    def exact_bias(self) -> Float64 | None:
+        return None if self.bias is None else _float64(self.bias)
+
+    def _centred(self, x: Float64) -> Float64:
+        return np.asarray(x - x.mean(axis=-1, keepdims=True) if self.centres else x)
 
 
 class Weights(LoadedParameters):
@@ -172,6 +193,10 @@ class Weights(LoadedParameters):
     def _first_ff(self, x: Tensor) -> Tensor:
         written, bias = self.neurons(x, 0) @ self.vectors("ff_value", 0), self.bias("ff_value", 0)
         return written if bias is None else written + bias
+
+
+def _float64(x: Tensor) -> Float64:
+    return np.asarray(x.cpu().numpy(), np.float64)
 
 
 def mean_and_inverse_lengths(W: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ scores are dot products with its rows, or cosines with its centred rows.
 These numbers are always computed on the CPU, so that an index does not depend on the device that built it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ Float64 = NDArray[np.float64]
 # rounding noise, or if this norm has no inverse in float32.
 ROUNDING_SHARE = 1e-9
 SMALLEST_NORM = 1e-37
+BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,10 @@ class Embedding:
             raise BadWeights("the embedding holds values that are not finite: no list can be made from it")
         mean = rows.mean(axis=0, dtype=np.float64)
         norm, centred_norm = np.empty(len(rows)), np.empty(len(rows))
-        for start in range(0, len(rows), 4096):
-            block = rows[start : start + 4096].astype(np.float64)
-            norm[start : start + 4096] = np.linalg.norm(block, axis=1)
-            centred_norm[start : start + 4096] = np.linalg.norm(block - mean, axis=1)
+        for start in range(0, len(rows), BLOCK_ROWS):
+            block = rows[start : start + BLOCK_ROWS].astype(np.float64)
+            norm[start : start + BLOCK_ROWS] = np.linalg.norm(block, axis=1)
+            centred_norm[start : start + BLOCK_ROWS] = np.linalg.norm(block - mean, axis=1)
         centred_norm[centred_norm <= ROUNDING_SHARE * (norm + np.linalg.norm(mean)) + SMALLEST_NORM] = 0.0
         return cls(rows, W.to(device), mean, norm, centred_norm)
 
@@ -63,3 +65,18 @@ class Embedding:
         mean = torch.from_numpy(self.mean).float().to(self.on_device.device)
         inverse = torch.from_numpy(self.inverse_norm).float().to(self.on_device.device)
         return (self.on_device[tokens] - mean).mul_(inverse[tokens][:, None])
+
+
+def inverse_gram(rows: Float32, tick: Callable[[], None] = lambda: None) -> Float64:
+    """Return the pseudo-inverse (d_model, d_model) of rowsᵀ rows in float64. A vector times it, and then times each
+    row, is the vector times the pseudo-inverse E⁺ of E = rowsᵀ. `tick` is called between blocks of rows.
+
+    What is so short that it can be rounding counts as 0, so that rows which do not span the space have an inverse, too.
+    """
+    d_model = rows.shape[1]
+    gram = np.zeros((d_model, d_model))
+    for start in range(0, len(rows), BLOCK_ROWS):
+        tick()
+        block = rows[start : start + BLOCK_ROWS].astype(np.float64)
+        gram += block.T @ block
+    return np.asarray(np.linalg.pinv(gram, rcond=d_model * np.finfo(np.float64).eps, hermitian=True))

@@ -2,11 +2,13 @@
 
 For each vector and lens these are the mean, the standard deviation, the skew and the excess kurtosis of its scores, and
 how many standard deviations the largest and the smallest score are away from the mean. They are summed in float64 from
-the float32 products that lists are made from.
+the float32 products that lists are made from. Of vectors that write, there is also the variance of their cosines with
+the rows of the vocabulary.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float64
 from lexiscope.precompute.shape import ENDS, LENSES
 
 AT_ONCE = 1 << 20  # scores that are in float64 at once, on a device
+ROWS_AT_ONCE = 4096  # rows of the vocabulary that are in float64 at once
 CONSTANT = 1e-6  # share of the size of the factors: a smaller standard deviation is only rounding
 LEAST_DEVIATION = 1e-37  # a standard deviation that float32 can hardly hold
 
@@ -43,11 +46,12 @@ class MomentsOfProducts:
 
     def __init__(self, embedding: Embedding, lenses: Sequence[str]) -> None:
         self._lenses = [LENSES.index(lens) for lens in lenses]
+        self._embedding = embedding
         self._mean, self._inverse_norm = embedding.mean, embedding.inverse_norm  # (d_model,), (d_vocab,)
         sizes = embedding.norm, embedding.norm * embedding.inverse_norm
         self._size = np.array([np.sqrt(np.mean(size**2)) for size in sizes])  # (lenses,)
 
-    def write(self, V: torch.Tensor, product: torch.Tensor, into: Moments, rows: NDArray[np.intp]) -> None:
+    def write(self, V: torch.Tensor, product: torch.Tensor, into: Moments, rows: NDArray[np.intp] | slice) -> None:
         """Write the moments of the vectors V (n, d_model), whose products with the vocabulary are (n, d_vocab), into
         these rows of `into`."""
         vectors = V.cpu().numpy().astype(np.float64)
@@ -61,6 +65,29 @@ class MomentsOfProducts:
         moments, z = _moments(sums, product.shape[1], constant)
         moments[:, 0, 0] += shift
         into.moments[rows], into.z[rows] = moments[:, self._lenses], z[:, self._lenses]
+
+    def variance_of_cosines(self, V: torch.Tensor) -> Float64:
+        """Return the variance over tokens of the cosine of each vector of V (n, d_model) with the rows of the
+        vocabulary, as they are, not centred, (n,): NaN for a vector of zeros. The cosine with a row of zeros is 0."""
+        vectors = V.cpu().numpy().astype(np.float64)
+        square = np.einsum("nd,nd->n", vectors, vectors)
+        variance = np.einsum("nd,nd->n", vectors @ self.covariance_of_directions, vectors)
+        of_cosines: Float64 = np.divide(variance, square, out=np.full(len(V), np.nan), where=square > 0)
+        return np.maximum(of_cosines, 0)
+
+    @cached_property
+    def covariance_of_directions(self) -> Float64:
+        """Return the covariance (d_model, d_model) of the rows of the vocabulary, each set to length one."""
+        rows, norm = self._embedding.rows, self._embedding.norm
+        inverse = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+        total, products = np.zeros(rows.shape[1]), np.zeros((rows.shape[1],) * 2)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            block = slice(start, start + ROWS_AT_ONCE)
+            directions = rows[block] * inverse[block, None]  # float64
+            total += directions.sum(axis=0)
+            products += directions.T @ directions
+        mean = total / len(rows)
+        return products / len(rows) - np.outer(mean, mean)
 
 
 def _moments(sums: Float64, n_tokens: int, constant: Float64) -> tuple[Float64, Float64]:

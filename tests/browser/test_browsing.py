@@ -73,6 +73,29 @@ def test_a_row_leads_to_its_row(visit: OpenTab) -> None:
     expect(cold.locator("tr:target")).to_be_in_viewport()
 
 
+def test_a_rank_is_a_link_to_its_row(visit: OpenTab) -> None:
+    """By mouse and by key; the Tab key goes from token to token. After a swap the row of before is not marked."""
+    tab = visit()
+    page = tab.go(f"/{LLAMA}/head/1/2?lens=cosine")
+    page.locator("section[aria-labelledby=vo] caption a").first.click()
+    tab.settle(f"/{LLAMA}/head/1/2/vo?lens=cosine&preset=words")
+    page.evaluate("window.same = true")
+    rows = page.locator("table.top tbody tr")
+    for row, key in ((rows.nth(2), ""), (rows.nth(3), "#")):
+        if key:
+            page.keyboard.press("j")  # from the second row, as the third one's rank had no focus of a chip
+            row.locator("a.t").first.focus()
+            page.keyboard.press(key)
+        else:
+            row.get_by_role("link", name="Link to row 3").click()
+        page.wait_for_url(re.compile(f"#{row.get_attribute('id')}$"))
+        expect(page.locator("tr:target, tr.target")).to_have_id(row.get_attribute("id") or "")
+    assert page.evaluate("window.same")
+    rows.nth(0).locator("a.t").last.focus()
+    page.keyboard.press("Tab")
+    expect(rows.nth(1).locator("a.t").first).to_be_focused()
+
+
 def test_search_with_the_keyboard(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}")
@@ -133,7 +156,10 @@ def test_rows_and_chance(visit: OpenTab) -> None:
     expect(page).to_have_url(re.compile(rf"/{LLAMA}/ff/\d+/\d+$"))
 
 
-@pytest.mark.parametrize(("button", "expected"), [("link", "/head/1/2/vo"), ("Markdown", "| reads"), ("CSV", ",")])
+@pytest.mark.parametrize(
+    ("button", "expected"),
+    [("link", "/head/1/2/vo"), ("link to this build", "build="), ("Markdown", "| reads"), ("CSV", ",")],
+)
 def test_copying(visit: OpenTab, button: str, expected: str) -> None:
     page = visit(permissions=["clipboard-read", "clipboard-write"]).go(f"/{LLAMA}/head/1/2/vo?preset=distinct")
     page.get_by_role("link", name=button, exact=True).click()

@@ -20,13 +20,13 @@ PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"
 ALL_PANELS = "evolution,attention,patterns,neurons,coverage,attribution"
 PAGES = {
     "seeds": f"/{LLAMA}/seeds?words=dog,lion&kind=ff_value,w_o&heads=1&k=8",
-    "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs",
-    "heads": f"/{LLAMA}/heads?words=dog,lion%2Bhorse&layers=0-1&k=4",
+    "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs&source=first",
+    "heads": f"/{LLAMA}/heads?words=dog,lion%2Bhorse&layers=0-1&k=4&source=norm",
     "prompt-form": f"/{LLAMA}/prompt",
     "prompt": f"/{LLAMA}/prompt?text=the+dog&panel={ALL_PANELS}&against=lion&off=1.3&neurons=1.3,2.7&layer=1&neuron=3",
     "chosen-head": f"/{LLAMA}/prompt?text=the+dog&panel=attention,patterns&layer=1&head=2&convention=exact",
     "reading": f"/{LLAMA}/ff/1/3?k=8&reading=norm",
-    "head-reading": f"/{LLAMA}/head/1/2/qk?k=8&reading=mlp",
+    "head-reading": f"/{LLAMA}/head/1/2/qk?k=8&reading=first&side=source",
     "sentence": f"/{GPT2}/vs/{LLAMA}?kind=w_o&text=the+dog&layer=1",
 }
 
@@ -142,7 +142,7 @@ def test_a_run_that_cannot_be_says_why(visit: OpenTab) -> None:
 def test_other_readings(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}/head/1/2/sub/0?k=8")
-    for reading in ("norm", "mlp"):
+    for reading in ("norm", "first", "mlp", "pseudo"):
         page.get_by_role("group", name="Reading").get_by_role("link", name=reading).click()
         page.wait_for_url(re.compile(f"reading={reading}"))
         expect(page.get_by_text("overlap with the stored top")).to_have_count(4)

@@ -255,6 +255,20 @@ class Net:
         (after,) = (each[0] if isinstance(each, tuple) else each for each in made)
         return after[:, 0]
 
+    def after_first_block(self) -> Tensor:
+        """Return the hidden states after the first layer of every token as a text of its own, (d_vocab, d_model)."""
+        tokens = torch.arange(self.net.config.vocab_size)[:, None]
+        states: Tensor = self.net(tokens, output_hidden_states=True).hidden_states[1]
+        return states[:, 0]
+
+    def undivided_norm(self, name: str, layer: int, x: Tensor) -> Tensor:
+        """Return what a norm makes of x (n, d_model), bias included, times what it divides each by, in float64."""
+        module: Any = self.norm(name, layer)
+        centred = x - x.mean(dim=1, keepdim=True) if isinstance(module, torch.nn.LayerNorm) else x
+        eps = module.variance_epsilon if hasattr(module, "variance_epsilon") else module.eps
+        made: Tensor = module(x).double() * (centred.double().square().mean(dim=1, keepdim=True) + eps).sqrt()
+        return made
+
     def linear_norm(self, name: str, layer: int = 0) -> Tensor:
         """Return a norm without its divisor and bias, as a matrix (d_model, d_model) for rows, in float64."""
         module: Any = self.norm(name, layer)

@@ -9,7 +9,7 @@ import ray
 from lexiscope.precompute.build.cluster.machines import TaskSize, list_machines
 from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild
 from lexiscope.precompute.build.cluster.task import BuildInputs, Outcome, code_version, run_task
-from lexiscope.precompute.build.cluster.weights import models_of, put_layer, put_weights
+from lexiscope.precompute.build.cluster.weights import models_of, put_layers, put_weights
 from lexiscope.precompute.errors import first_line
 from lexiscope.precompute.index.tokens import token_bytes
 
@@ -35,7 +35,8 @@ class RayRunner:
         models = models_of(prepared.model)
         if order.build not in self._builds:
             self._builds[order.build] = ray.put(self._inputs(order.build))
-        tensors = tuple({} if layer is None else put_layer(model, layer) for model in models)
+        every = range(prepared.model.shape.n_layers) if order.pieces[0].part == "chance" else ()
+        tensors = tuple(put_layers(model, every if layer is None else (layer,)) for model in models)
         largest = max((machine.memory for machine in list_machines()), default=0)
         remote = self._remote.options(
             name=order.task,

@@ -2,8 +2,9 @@
 at the same commit. Weights in files of the machine that starts the tasks go through Ray's object store, tensor by
 tensor. No disk is shared.
 
-The store holds one copy of a layer's tensors, put there with its task and removed when the layer is written; tensors
-that belong to no layer stay as long as the build lasts. A machine fetches only what its tasks read.
+The store holds one copy of a layer's tensors, put there with its task and removed when the layer is written (and once
+those of all layers, for lines of chance); tensors that belong to no layer stay as long as the build lasts. A machine
+fetches only what its tasks read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,7 +57,7 @@ class StoredCheckpoint(Checkpoint):
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False, hash=False)
     tensors: Tensors = field(default_factory=dict, repr=False, hash=False)  # tensors that belong to no layer
-    of_layer: Tensors = field(default_factory=dict, repr=False, hash=False)  # tensors of the layer that is being made
+    of_layer: Tensors = field(default_factory=dict, repr=False, hash=False)  # of the layer that is being made
 
     def tensor_shape(self, name: str) -> tuple[int, ...]:
         self._file(name)  # raises an error if there is no such tensor
@@ -101,11 +102,12 @@ def put_weights(model: Model) -> Weights:
     )
 
 
-def put_layer(model: Model, layer: int) -> Tensors:
-    """Put the tensors of a layer into the object store and return references to them; a Hub model needs none."""
+def put_layers(model: Model, layers: Iterable[int]) -> Tensors:
+    """Put the tensors of layers into the object store and return references to them; a Hub model needs none."""
     if model.checkpoint.revision:
         return {}
-    names = (name for name in model.checkpoint.names() if name.startswith(_block(model, layer)))
+    blocks = tuple(_block(model, layer) for layer in layers)
+    names = (name for name in model.checkpoint.names() if name.startswith(blocks))
     return _put(model.checkpoint, names)
 
 
@@ -116,7 +118,7 @@ def open_parameters(weights: tuple[Weights, ...], name: str) -> Parameters:
 
 
 def lend_layer(parameters: Parameters, layer: tuple[Tensors, ...]) -> None:
-    """Let an opened model read the tensors of one layer, in place of those of the layer before."""
+    """Let an opened model read the tensors of one layer (or all), in place of those of the task before."""
     for model, tensors in zip(models_of(parameters), layer, strict=True):
         if isinstance(model.checkpoint, StoredCheckpoint):
             model.checkpoint.of_layer.clear()

@@ -1,7 +1,9 @@
 """Declare what readers get from a layer's file: lists of a vector, lists of a head's pairs, and numbers about them."""
 
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 from typing_extensions import TypedDict
 
 from lexiscope.precompute.index.tensor_file import Array, Floats
@@ -44,6 +46,29 @@ class Moments(TypedDict):
     skew: float | None
     kurtosis: float | None  # excess kurtosis: 0 for a normal distribution
     z: float | None  # (score - mean) / sd of the first token at the top
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """What z of the first token reaches by chance under a lens: 95 and 99 % of random vectors stay under these lines.
+    The higher of two sources counts; a source is None if none of its vectors has scores that differ."""
+
+    gaussian: tuple[float, float] | None  # (95 %, 99 %) of Gaussian vectors
+    mixtures: tuple[float, float] | None  # of random mixtures of a layer's own vectors
+    line95: float
+    line99: float
+
+    @classmethod
+    def of(cls, line: Floats) -> "Chance | None":
+        """Make it of the stored numbers (sources, quantiles); return None if neither source has any."""
+        gaussian, mixtures = (None if np.isnan(of_source).any() else tuple(of_source.tolist()) for of_source in line)
+        known = [of_source for of_source in (gaussian, mixtures) if of_source]
+        return cls(gaussian, mixtures, *map(max, zip(*known, strict=True))) if known else None
+
+    def place(self, z: float) -> Literal["above", "near", "within"]:
+        """Say where a z stands: above what 99 % of random vectors reach, near (between 95 and 99 %), or within what
+        they reach."""
+        return "above" if z > self.line99 else "near" if z > self.line95 else "within"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ float64.
 
 For each head, source W_V W_O is multiplied with the vocabulary, as for the stored lists of VO pairs; with `qk` it is
 source W_Q W_Kᵀ, where the source is the query's word and the target the key's. A source of several pieces is the mean
-of their embeddings; of a target of several pieces, the first counts. Under the lens cosine, embeddings are centred and
-set to length one on both sides (a source of several pieces after taking the mean).
+of their embeddings (the module source says what else may be read of it); of a target of several pieces, the first
+counts. Under the lens cosine, embeddings are centred and set to length one on both sides (a source of several pieces
+after taking the mean).
 
 A small rank says little by itself. So beside each head's mean rank are
 - shuffled: the mean rank of other pairs' targets for the same sources (of at most SHUFFLES pairs, the next ones in the
@@ -25,11 +26,12 @@ from torch import Tensor
 
 from lexiscope.precompute.live import token_kernel
 from lexiscope.precompute.live.by_words.chance import expected_heads
+from lexiscope.precompute.live.by_words.source import Source
 from lexiscope.precompute.live.by_words.through_heads import head_outputs, ids_of, word_used
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.proposals import error_of_products
 from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, count_around
-from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer
+from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer, WordUsed
 from lexiscope.precompute.live.wire.asks import RelationAsk
 from lexiscope.precompute.live.wire.grammar import WordPair
 from lexiscope.precompute.live.words import Vocabulary, Words
@@ -43,15 +45,16 @@ Ids = NDArray[np.int64]
 
 
 def relation(
-    w: LoadedParameters, words: Words, ask: RelationAsk, word_tokens: Ids, check: Callable[[], None] = lambda: None
-) -> RelationAnswer:
+    w: LoadedParameters, words: Words, ask: RelationAsk, source: Source, word_tokens: Ids,
+    check: Callable[[], None] = lambda: None,
+) -> RelationAnswer:  # fmt: skip
     """Rank the targets of all pairs in every head. `word_tokens` are the tokens that are words; `check` is called
     between products, and an error that it raises ends the work."""
     used = [_used(words, pair) for pair in ask.pairs]
-    sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
+    x = np.stack([_vector(source, pair["source"]) for pair in used])  # (pairs, d_model)
     targets = Targets.of(used, word_tokens)
     outputs = torch.from_numpy(
-        np.concatenate([head_outputs(w, ask.matrix, layer, sources) for layer in range(w.shape.n_layers)])
+        np.concatenate([head_outputs(w, ask.matrix, layer, source.into(layer, x)) for layer in range(w.shape.n_layers)])
     )  # (all heads, pairs, d_model)
     vocabulary = words.writes if ask.matrix == "vo" else words.reads
     ids = torch.from_numpy(targets.ids).repeat(len(outputs), 1)
@@ -131,9 +134,8 @@ def _used(words: Words, pair: WordPair) -> PairUsed:
     return {"source": word_used(words, pair.source), "target": target, "ranked": {**target["tokens"][0]}}
 
 
-def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
-    word = words.reads.word(ids_of(pair["source"]))
-    return word if lens == "dot" else words.reads.direction(word, pair["source"]["word"])
+def _vector(source: Source, word: WordUsed) -> Float64:
+    return source.seen(source.vocabulary.word(ids_of(word)), word["word"])
 
 
 def _ranks(

@@ -2,8 +2,8 @@
 to the word (e W_V W_O).
 
 e is the embedding of the word, the mean of its pieces; for a group of words, the mean of theirs. Norms, biases and
-positions are left out. Under the lens cosine, embeddings are centred and set to length one on both sides, as in the
-lists of pairs.
+positions are left out, but for what the module source adds. Under the lens cosine, embeddings are centred and set to
+length one on both sides, as in the lists of pairs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lexiscope.precompute.live.by_words.source import Source
 from lexiscope.precompute.live.first_tokens import exact_lists
 from lexiscope.precompute.live.parameters import LoadedParameters, check_number
 from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
@@ -23,32 +24,34 @@ from lexiscope.precompute.project.embedding import Float64
 
 
 def through_heads(
-    w: LoadedParameters, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
+    w: LoadedParameters, words: Words, ask: ThroughHeadsAsk, source: Source, check: Callable[[], None] = lambda: None
 ) -> ThroughHeadsAnswer:
     """Send words through heads. `check` is called between products; an error that it raises ends the work."""
     for layer in ask.layers:
         check_number("layer", layer, w.shape.n_layers)
     check_number("head", ask.head, w.shape.n_heads)
     groups = [[_used(words, word) for word in group] for group in ask.words]
-    x = np.stack([_embedding(words, group, ask.lens) for group in groups])  # (groups, d_model)
+    x = np.stack([_vector(source, group) for group in groups])  # (groups, d_model)
     only = unpack_tokens(ask.only, w.shape.d_vocab)
     heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)
-    readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check, only)
+    readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check, only, source.into)
     return {"groups": groups, "heads": readings}
 
 
 def head_readings(
     w: LoadedParameters, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int,
     end: End = "top", check: Callable[[], None] = lambda: None, only: NDArray[np.bool_] | None = None,
+    into: Callable[[int, Float64], Float64] = lambda _, x: x,
 ) -> list[list[HeadReading]]:  # fmt: skip
     """Return the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, for each vector of x (n, d_model) and
-    each head. A list is empty where the product is 0, as for an unchanged head of a difference."""
+    each head; `into` returns what a layer is given of x. A list is empty where the product is 0, as for an unchanged
+    head of a difference."""
 
     def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[list[ScoredToken]]:
         outputs = []
         for layer in layers:
             check()
-            outputs.append(head_outputs(w, matrix, layer, x)[heads.start : heads.stop])
+            outputs.append(head_outputs(w, matrix, layer, into(layer, x))[heads.start : heads.stop])
         vectors = np.concatenate(outputs).swapaxes(0, 1).reshape(-1, w.shape.d_model)  # (n * layers * heads, d_model)
         found = exact_lists(vocabulary, vectors, lens, k, end, check, only)
         return iter([tokens if vector.any() else [] for tokens, vector in zip(found, vectors, strict=True)])
@@ -99,9 +102,7 @@ def ids_of(word: WordUsed) -> list[int]:
     return [token["id"] for token in word["tokens"]]
 
 
-def _embedding(words: Words, group: Sequence[WordUsed], lens: Lens) -> Float64:
-    """Return the mean embedding of a group of words (d_model,), centred and set to length one under the lens cosine."""
-    e = np.mean([words.reads.word(ids_of(word)) for word in group], axis=0)
-    if lens == "dot":
-        return np.asarray(e)
-    return words.reads.direction(e, " + ".join(word["word"] for word in group))
+def _vector(source: Source, group: Sequence[WordUsed]) -> Float64:
+    """Return the mean vector of a group of words (d_model,), under the lens."""
+    e = np.mean([source.vocabulary.word(ids_of(word)) for word in group], axis=0)
+    return source.seen(np.asarray(e), " + ".join(word["word"] for word in group))

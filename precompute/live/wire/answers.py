@@ -19,7 +19,7 @@ CHANCE_OF_FIT: Any = Field(
     "where vectors are not ranked by fit"
 )
 COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
-COSINE: Any = Field(description="Of the vector with the average of the words; null where the vector is 0")
+COSINE_WITH_WORDS: Any = Field(description="Of the vector with the average of the words; null where the vector is 0")
 FIT: Any = Field(
     description="Of the words with their nearest tokens (`widen=1`): the dot product with the vector over the standard "
     "deviation of the vector's scores of all tokens; null where that is 0"
@@ -39,8 +39,15 @@ class Token(TypedDict):
     token: NotRequired[str]  # its text, which the server adds from the index
 
 
+COSINE: Any = Field(
+    description="Of stored lists of vectors under the lens cosine: the cosine of the vector with the token's centred "
+    "embedding, score / norm, to four decimals"
+)
+
+
 class ScoredToken(Token):
     score: float
+    cosine: Annotated[NotRequired[float], COSINE]
     rank: Annotated[NotRequired[int], RANK]
 
 
@@ -276,7 +283,7 @@ class SeedResult(TypedDict):
     score: float  # the score with the mean of the terms
     scores: list[float]  # the score with each term by itself
     fit: Annotated[float | None, FIT]
-    cosine: Annotated[float | None, COSINE]
+    cosine: Annotated[float | None, COSINE_WITH_WORDS]
 
 
 class HeadReading(TypedDict):

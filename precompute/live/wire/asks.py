@@ -36,8 +36,15 @@ FIT_KINDS = ("ff_key", "ff_value")  # what neurons read and write, together
 SeedRank = Literal["score", "fit"]
 Convention = Literal["final", "vocabulary", "exact"]
 PatternRows = Literal["heads", "tokens"]
-# The layer's norm folded in; the first MLP applied to the vocabulary; the stored list as it is, but whole.
-Reading = Literal["norm", "mlp", "full"]
+# Norms folded in; the vocabulary after the first block, or the first MLP; E⁺ in place of Eᵀ; the stored list whole.
+Reading = Literal["norm", "first", "mlp", "pseudo", "full"]
+Side = Literal["source", "target", "both"]
+WordSource = Literal["raw", "first", "norm"]
+
+SOURCE_OF_WORDS = (
+    "How the first words are read: `raw` from the embedding, `first` as the first block leaves a token alone, `norm` "
+    "through the norm in front of each layer's attention"
+)
 
 
 def plain_lines(text: str) -> str:
@@ -155,6 +162,7 @@ class RelationArguments(AskArguments[answers.RelationAnswer]):
     matrix: Matrix = Field(
         "vo", description="`vo`: what heads write having attended to the first words; `qk`: what they look for at them"
     )
+    source: WordSource = Field("raw", description=SOURCE_OF_WORDS)
 
 
 class RelationAsk(RelationArguments, extra="forbid"):
@@ -181,6 +189,7 @@ class ThroughHeadsArguments(AskArguments[answers.ThroughHeadsAnswer]):
     lens: Lens = Field("dot", description=LENS_OF_SCORES)
     end: End = Field("top", description="`top`: the largest scores, `bottom`: the most negative ones")
     k: int = Field(HEAD_TOKENS, ge=1, le=50, description="Tokens of each list")
+    source: WordSource = Field("raw", description=SOURCE_OF_WORDS.replace("first words", "words", 1))
 
 
 class ThroughHeadsAsk(ThroughHeadsArguments, extra="forbid"):
@@ -278,6 +287,7 @@ class PairsReadingAsk(Ask[answers.PairsReadingAnswer]):
     layer: int
     head: int
     reading: Reading
+    side: Side = "both"  # of `first`: which tokens of the pairs are taken as the first block leaves them
     lens: Lens = "dot"
     preset: Preset = "all"
     n: int = Field(50, ge=1, le=1000)

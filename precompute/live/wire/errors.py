@@ -19,12 +19,13 @@ LexiscopeError (precompute/errors.py)
 
 from http import HTTPStatus
 
-from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound, OtherBuild
 from lexiscope.precompute.live.wire.protocol import ErrorAnswer
 
 STRANGER = "what answers in the worker's place is no worker of this version"
 MOST_DETAIL = 2000  # characters of what a worker says is wrong
-TITLES = {422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"}  # others have HTTP's own phrase
+# Others have HTTP's own phrase.
+TITLES = {410: "Built anew", 422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"}
 
 
 class Cancelled(Exception):
@@ -100,6 +101,8 @@ class VisitorGone(LiveError):
 def status_of(error: LexiscopeError) -> int:
     """Return the HTTP status with which a visitor is told of an error."""
     match error:
+        case OtherBuild():  # not 404, so that a program can tell it from a neuron that never existed
+            return 410
         case NotFound():
             return 404
         case BadRequest():

@@ -104,6 +104,14 @@ class Model(Family):
             )
         return self.read(layer, kind).contiguous()
 
+    def norm_in_front(self, layer: int) -> tuple[Tensor, bool]:
+        """Return what stands between the stream and a layer's neurons: the gain (d_model,) of the norm in front of FF,
+        and whether that norm centres. A norm whose gain the checkpoint does not store has a gain of 1."""
+        name = f"{self.module(layer, self.norms['ff'])}.weight"
+        if self.prefix + name not in self.checkpoint.files:
+            return torch.ones(self.shape.d_model), self.centres
+        return self.read_tensor(name) + self.gain_offset, self.centres
+
     @cached_property
     def directions(self) -> KeptDirections:
         return KeptDirections(self)

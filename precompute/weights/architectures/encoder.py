@@ -7,6 +7,7 @@ The norm whose output a layer's attention reads belongs to the layer before or, 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from lexiscope.precompute.weights.architectures.base import Model
@@ -31,6 +32,10 @@ class Encoder(Model):
     @property
     def net_class(self) -> str:
         return "AutoModelForMaskedLM" if self.predicts else "AutoModel"
+
+    def norm_in_front(self, layer: int) -> tuple[Tensor, bool]:  # noqa: ARG002
+        """Return a gain of 1: neurons read the stream as it is behind the norm, and add to it there."""
+        return torch.ones(self.shape.d_model), False
 
     def norm(self, name: NormName, layer: int) -> Any:
         if name == "ff":

@@ -40,6 +40,7 @@ class Family:
     # added to the stream as it is, maybe beside FF.
     after_attention: ClassVar[str | None] = None
     gain_offset: ClassVar[float] = 0.0  # what a norm adds to its stored gain
+    centres: ClassVar[bool] = True  # whether norms subtract the mean (LayerNorm); an RMSNorm does not
     activation_field: ClassVar[str] = "hidden_act"  # the field of config.json that names the activation
     gguf: "ClassVar[type[Layout] | None]" = None  # how GGUF files hold the family, if they do
     unused: ClassVar[tuple[str, ...]] = ()  # beginnings of the names of tensors that a run does not need

@@ -133,6 +133,7 @@ class Llama(Model):
     }
     attention = "self_attn"
     norms = {"attention": "input_layernorm", "ff": "post_attention_layernorm", "final": "norm"}
+    centres = False
     gguf: ClassVar[type[Layout] | None] = LlamaGguf
 
 

@@ -11,6 +11,7 @@ class StableLM(Llama):
     model_types = {"stablelm": "StableLM"}
     default_d_head = {}
     rotary_share = 0.25
+    centres = True
     left_out = {}
     gguf = None
 

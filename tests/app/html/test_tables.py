@@ -32,7 +32,11 @@ def test_a_list_of_tokens_has_ranks_bars_and_dots() -> None:
     assert [row.attributes.get("id") for row in page.all("tr")] == [None, "ff_key-t1", "ff_key-t3"]
     assert [row.attributes.get("class") for row in page.all("tr")] == [None, None, "m"]
     assert [cell.attributes.get("data-bar") for cell in page.all("td")] == [None, None, "50", None, None, "25"]
-    assert page.links() == ["/m/token/1", "/m/token/3"]
+    assert page.links() == ["#ff_key-t1", "/m/token/1", "#ff_key-t3", "/m/token/3"]
+    assert [link.attributes.get("aria-label") for link in page.all("a", tabindex="-1")] == [
+        "Link to row 1",
+        "Link to row 2",
+    ]
     assert HOSTILE not in written
     assert "<caption>top</caption>" in written
 
@@ -40,6 +44,8 @@ def test_a_list_of_tokens_has_ranks_bars_and_dots() -> None:
 def test_a_list_without_its_hubs_keeps_their_ranks() -> None:
     written = html(token_list([{**DOG, "score": 2.0, "rank": 4}]), "list", model="m")
     assert "<td>4<td>" in written
+    linked = parsed(html(token_list([{**DOG, "score": 2.0, "rank": 4}]), "list", model="m", row_id="t"))
+    assert [(link.attributes["href"], link.text) for link in linked.all("a", tabindex="-1")] == [("#t1", "4")]
 
 
 def test_pairs_and_groups_of_pairs() -> None:

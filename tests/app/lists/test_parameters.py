@@ -14,6 +14,7 @@ from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import TermUsed
+from lexiscope.precompute.shape import LENSES
 from tests.support.synthetic import (
     GPT2,
     LLAMA,
@@ -38,9 +39,12 @@ def expected_list(ids: Any, scores: Any) -> list[dict[str, Any]]:
 
 def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> dict[str, Any]:
     ids, scores = arrays[f"{kind}.ids"][row, lens], arrays[f"{kind}.scores"][row, lens]
+    lists = [expected_list(*of_end) for of_end in zip(ids, scores, strict=True)]
+    norm = arrays[f"{kind}.norm"][row].item()
+    if LENSES[lens] == "cosine":
+        lists = [[{**each, "cosine": round(each["score"] / norm, 4)} for each in entries] for entries in lists]
     return {
-        "top": expected_list(ids[0], scores[0]), "bottom": expected_list(ids[1], scores[1]),
-        "norm": arrays[f"{kind}.norm"][row].item(), "coherence": defined(arrays[f"{kind}.coherence"][row, lens]),
+        "top": lists[0], "bottom": lists[1], "norm": norm, "coherence": defined(arrays[f"{kind}.coherence"][row, lens]),
         "moments": None,
     }  # fmt: skip
 

@@ -47,7 +47,7 @@ def test_csv_has_every_token_with_its_score(live: TestClient) -> None:
     assert len(found) == 12 * 2 * 2 * 4
     assert list(found[0]) == [
         "layer", "head", "word", "list", "rank", "token", "token_id", "score", "itself", "alike", "model",
-        "lens", "end", "build",
+        "lens", "end", "source", "build",
     ]  # fmt: skip
     expected = [
         (row["layer"], row["head"], cell["word"], name, rank, token["id"], token["score"])

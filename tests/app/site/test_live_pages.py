@@ -212,7 +212,7 @@ def test_a_pair_in_the_search_box_goes_to_pairs_to_heads(live: TestClient, site_
 
 
 @pytest.mark.parametrize(("q", "words"), [
-    ("dog lion", "dog,lion"), ('"New York", dog', '"New York",dog'), ("horse - dog", "horse+-+dog"),
+    ("dog lion", "dog,lion"), ('"New York", dog', '"New+York",dog'), ("horse - dog", "horse+-+dog"),
     ("dog", None), ("L1N5", None), ("dog > lion", None), ("#300 dog", None), ("dog -", None),
 ])  # fmt: skip
 def test_a_search_of_several_words_asks_for_neurons(live: TestClient, q: str, words: str | None) -> None:
@@ -233,6 +233,7 @@ def test_home_has_a_card_of_seed_words(live: TestClient) -> None:
 
 @pytest.mark.parametrize(("path", "names", "lens", "reading"), [
     ("ff/1/5", ["key", "value"], "dot", "norm"), ("head/2/1/sub/3", ["q", "k", "v", "o"], "cosine", "mlp"),
+    ("ff/1/5", ["key", "value"], "cosine", "pseudo"), ("head/2/1/sub/3", ["q", "k", "v", "o"], "dot", "first"),
 ])  # fmt: skip
 def test_other_readings_beside_the_stored_list(
     live: TestClient, path: str, names: list[str], lens: str, reading: str
@@ -254,6 +255,7 @@ def test_other_readings_beside_the_stored_list(
 
 @pytest.mark.parametrize(("matrix", "query", "reading"), [
     ("vo", "k=20", "norm"), ("qk", "preset=words&k=20", "mlp"), ("vo", "lens=cosine&k=20", "mlp"),
+    ("vo", "k=20", "first"), ("qk", "lens=cosine&k=20", "pseudo"),
 ])  # fmt: skip
 def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, reading: str) -> None:
     path = f"/{GPT2}/head/2/1/{matrix}"
@@ -273,6 +275,36 @@ def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, rea
     assert last[0] == "event: page"
     made = orjson.loads(last[2].removeprefix("data: "))
     assert ("read again" in made["html"], made["canonical"].endswith(f"reading={reading}")) == (True, True)
+
+
+def test_the_side_of_pairs_that_is_read_after_the_first_block(live: TestClient) -> None:
+    path = f"/{GPT2}/head/2/1/vo"
+    found = {side: live.get(f"{path}.json?k=9&reading=first&side={side}") for side in ("source", "target", "both")}
+    readings = {side: answer.json()["reading"] for side, answer in found.items()}
+    assert {side: reading["side"] for side, reading in readings.items()} == {side: side for side in found}
+    tops = [orjson.dumps(reading["top"]) for reading in readings.values()]
+    assert len({*tops}) == 3
+    assert live.get(f"{path}.json?k=9&reading=first").json()["reading"] == readings["both"]
+    assert "side" not in live.get(f"{path}.json?k=9&reading=norm").json()["reading"]
+    page = parsed(live.get(f"{path}?reading=first&side=source").text)
+    assert f"{path}?reading=first&side=target#readings" in page.links()
+    assert f"{path}?reading=norm#readings" in page.links()
+    assert "reading first of the source" in live.get(f"{path}.md?k=9&reading=first&side=source").text
+
+
+@pytest.mark.parametrize("path", ["relation?pairs=dog%3Elion", "heads?words=dog"])
+def test_words_are_read_from_where_the_visitor_chooses(live: TestClient, path: str) -> None:
+    name, query = path.split("?")
+    plain = live.get(f"/{GPT2}/{name}.json?{query}").json()
+    assert (plain["source"], live.get(f"/{GPT2}/{name}.json?{query}&source=raw").json()) == ("raw", plain)
+    for source in ("first", "norm"):
+        view = live.get(f"/{GPT2}/{name}.json?{query}&source={source}").json()
+        assert (view["source"], view["heads"] == plain["heads"]) == (source, False)
+        page = parsed(live.get(f"/{GPT2}/{path}&source={source}").text)
+        (kept,) = [e for e in page.elements if e.tag == "input" and e.attributes.get("name") == "source"]
+        assert kept.attributes["value"] == source
+        assert {row["source"] for row in rows(live, f"/{GPT2}/{name}.csv?{query}&source={source}")} == {source}
+    assert live.get(f"/{GPT2}/{path}&source=pseudo").status_code == 422
 
 
 @pytest.mark.parametrize("path", ["ff/1/5", "head/2/1/sub/3", "head/2/1/vo"])

@@ -137,6 +137,8 @@ def narrowed(document: dict[str, Any]) -> dict[str, Any]:
                 parameter["schema"] = {"enum": [GPT2, LLAMA, LLAMA, "gpt3"]}
             elif parameter["name"] == "other":
                 parameter["schema"] = {"enum": [LLAMA, GPT2, "gpt3"]}
+            elif parameter["name"] == "build":  # nearly all others are refused
+                parameter["schema"] = {"enum": ["", "0123456789abcdef"]}
             elif parameter["in"] == "path" and parameter["schema"].get("type") == "integer":
                 parameter["schema"]["maximum"] = 4
     return document

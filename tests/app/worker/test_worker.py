@@ -75,7 +75,8 @@ async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None
 
 @pytest.mark.parametrize("runs", [
     PROMPT, ReadingAsk(kind="ff_value", layer=1, index=3, reading="mlp"),
-    PairsReadingAsk(matrix="vo", layer=1, head=1, reading="mlp"),
+    PairsReadingAsk(matrix="vo", layer=1, head=1, reading="first"),
+    RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="first"),
     StatesAsk(text="the dog"), StatesReadingAsk(states=bytes(4 * 32)),
 ])  # fmt: skip
 async def test_one_thread_runs_the_model(engine: HeldEngine, runs: Ask[Any]) -> None:

@@ -163,7 +163,7 @@ def test_nothing_is_taken_before_the_vocabulary_and_no_more_waits_than_may(
             finished = new.prepared.manifest.with_changes(vocabulary={"file": "v", "bytes": 1, "sha256": "0" * 64})
             new.prepared.manifest = finished
     assert taken[0] == "vocabulary"
-    assert sorted(map(str, taken)) == ["0", "1", "2", "neighbours", "vocabulary"]
+    assert sorted(map(str, taken)) == ["0", "1", "2", "chance", "neighbours", "vocabulary"]
     assert runner.most == 2
 
 
@@ -173,7 +173,7 @@ def test_what_is_of_no_use_is_cancelled(
     """The tasks of a build that is given up, under way or not; those of another go on."""
     with prepare(Checkpoint.open(source), tmp_path / "other", BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
         other = QueuedBuild(prepared, len(prepared.tasks))
-        runner = runner_of(begun, lambda *_: None, monkeypatch, at_once=5)
+        runner = runner_of(begun, lambda *_: None, monkeypatch, at_once=6)
         taken = []
         for order, _ in work_off([*orders_of(other, 1), *orders_of(begun, 1)], runner, lambda _: None):
             taken.append(order)
@@ -181,7 +181,7 @@ def test_what_is_of_no_use_is_cancelled(
                 assert name_of(order.pieces) == "vocabulary"
                 other.given_up = True
     assert [name_of(order.pieces) for order in taken if order.build is begun] == [0, 1, 2]
-    assert {*runner.cancelled} == {2, "neighbours", 1, 0}
+    assert {*runner.cancelled} == {2, "neighbours", "chance", 1, 0}
 
 
 def test_who_stops_cancels_what_is_under_way(begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch) -> None:

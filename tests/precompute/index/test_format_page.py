@@ -42,7 +42,7 @@ from lexiscope.precompute.index.manifest import (
 from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
 from lexiscope.precompute.lab import coverage, inverse, similarity
 from lexiscope.precompute.lab.coverage import PARTIAL_COVERAGE
-from lexiscope.precompute.project import coherence, readability
+from lexiscope.precompute.project import chance, coherence, in_and_out, readability
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PART_NAMES, PRESETS, SIDES, Shape
 from lexiscope.precompute.travel.pull import PULLED, PulledRecord
@@ -74,6 +74,7 @@ def fields_of_page() -> dict[str, str]:
     ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
     ("Nearest tokens", (layout.NEIGHBOURS,)),
     ("Moments of lists", tuple(layout.PER_KIND_OF_STATS.values())),
+    ("Lines of chance", (layout.PER_KIND_OF_CHANCE,)),
     ("Shard", (
         layout.PER_KIND, layout.PER_NEURON, layout.PER_SUBHEAD, layout.PER_DIRECTION, layout.PER_MATRIX,
         layout.PER_KIND_OF_DIFFERENCE, layout.PER_MATRIX_OF_DIFFERENCE, layout.INVERTED, layout.PAIRED,
@@ -98,6 +99,12 @@ def test_axes_kinds_and_types() -> None:
 
 def test_moments() -> None:
     assert words(section("Moments of lists").split("`moments` are")[1].split(": ")[0]) == [*layout.MOMENTS]
+    text, added = section("Moments of lists"), (layout.PER_WRITING_KIND_OF_STATS, layout.PER_NEURON_OF_STATS)
+    code = [[name, *of] for versions in added for arrays in versions.values() for name, of in arrays.items()]
+    assert rows(text, "array of version 2") == code
+    assert f"from 0 to {in_and_out.MISMATCHED - 1}" in text
+    assert {in_and_out.SHARES, chance.SHARES} == {(0.95, 0.99)}
+    assert f"standard_normal(({chance.DRAWS}, d_model))" in section("Lines of chance")
     assert words(PAGE.split("It has parts")[1].split(": ")[0]) == [*layout.PARTS] == [*PART_NAMES]
 
 
@@ -129,7 +136,7 @@ def test_container() -> None:
 
 def test_files_and_fields(tmp_path: Path) -> None:
     names = [row[0] for row in rows(PAGE, "file")]
-    parts = ("vocabulary", "neighbours", "classifier", "lists", "stats")
+    parts = ("vocabulary", "neighbours", "classifier", "lists", "stats", "chance")
     listed = [layout.PARTS[part].file(11, 1) for part in parts]
     assert names == [MANIFEST, *listed, TOKENIZER, lab_record.LAB, PULLED]
     assert [row[0] for row in rows(PAGE, "field of pulled.json")] == [*PulledRecord.model_fields]

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 from torch.testing import assert_close
 
 from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.wire.answers import Predicted, PromptAnswer, Token
 from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.checkpoint import Checkpoint
@@ -63,6 +66,26 @@ def changed(changes: Iterable[Any]) -> dict[str, Any]:
 
 def close(found: Tensor, expected: Tensor, tolerance: float = 1e-4) -> None:
     assert_close(found, expected, atol=tolerance, rtol=tolerance)
+
+
+def source_vectors(case: Case, words: Iterable[Iterable[int]], lens: str, source: str) -> Float64:
+    """Return the mean of each word's tokens (words, d_model): rows of W_E, or hidden states after the first block."""
+    rows = case.net.after_first_block() if source == "first" else case.model.W_E
+    W = rows.double().numpy()
+    x = np.stack([W[list(tokens)].mean(axis=0) for tokens in words])
+    if lens == "cosine":
+        x -= W.mean(axis=0)
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x
+
+
+def into_heads(case: Case, x: Float64, lens: str, source: str, layer: int) -> Float64:
+    """Return x (words, d_model) as the heads of a layer are given it."""
+    if source != "norm":
+        return x
+    if lens == "cosine":
+        return np.asarray(x @ case.net.linear_norm("attention", layer).numpy())
+    return case.net.undivided_norm("attention", layer, torch.from_numpy(x).float()).numpy()
 
 
 def make_case(folder: Path) -> Case:

@@ -93,14 +93,15 @@ def test_cheap_and_dear(case: Case, cheap: Ask[Any], dear: Ask[Any]) -> None:
     assert 0 < row_cost(w.shape) <= ask_cost(w, cheap) < ask_cost(w, dear)
 
 
+@pytest.mark.parametrize("reading", ["mlp", "first", "pseudo"])
 @pytest.mark.parametrize("again", [
-    ReadingAsk(kind="w_o", layer=0, index=0, reading="mlp"),
-    PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp"),
+    ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"),
+    PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm"),
 ])  # fmt: skip
-def test_what_is_kept_costs_once(case: Case, again: Ask[Any]) -> None:
-    w = case.engine.weights
-    assert ask_cost(w, again, has_mlp_vocabulary=True) == ask_cost(w, again.model_copy(update={"reading": "norm"}))
-    assert ask_cost(w, again) > ask_cost(w, again, has_mlp_vocabulary=True)
+def test_what_is_kept_costs_once(case: Case, again: Ask[Any], reading: str) -> None:
+    w, dear = case.engine.weights, again.model_copy(update={"reading": reading})
+    assert ask_cost(w, dear, made={reading}) == ask_cost(w, again)
+    assert ask_cost(w, dear) > ask_cost(w, dear, made={reading})
 
 
 def test_directions_cost_once(case: Case) -> None:

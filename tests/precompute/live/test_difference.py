@@ -126,6 +126,7 @@ def test_a_relation_ranks_targets_by_the_difference_of_the_matrices(pair: Pair, 
 READING = ReadingAsk(kind="ff_value", layer=0, index=0, reading="norm")
 STATES, STATES_READING = StatesAsk(text="the dog"), StatesReadingAsk(states=b"1234")
 PAIRS_READING = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")
+NORMED = RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="norm")
 
 
 @pytest.mark.parametrize(
@@ -137,6 +138,8 @@ PAIRS_READING = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")
         lambda engine: engine.check(PromptAsk(text="the dog")),
         lambda engine: engine.check(READING),
         lambda engine: engine.check(PAIRS_READING),
+        lambda engine: engine.answer(NORMED),
+        lambda engine: engine.check(NORMED),
         lambda engine: engine.answer(STATES),
         lambda engine: engine.check(STATES),
         lambda engine: engine.check(STATES_READING),

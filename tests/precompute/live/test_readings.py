@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from torch import Tensor
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.live.wire.answers import ReadingAnswer
 from lexiscope.precompute.live.wire.asks import Reading, ReadingAsk
-from lexiscope.precompute.project.embedding import Float64
+from lexiscope.precompute.live.wire.fields import Lens
+from lexiscope.precompute.project.embedding import Float64, inverse_gram
 from lexiscope.precompute.shape import SIDES
 from tests.precompute.live.reference import Case
 
@@ -19,7 +21,8 @@ def check(answer: ReadingAnswer, scores: Float64, k: int, tolerance: float) -> N
 
 
 def test_norm_is_what_the_norm_does_to_the_stream(every: Case) -> None:
-    """Scores are how the vector meets every embedding through transformers' norm, up to divisors and biases."""
+    """A token's score is what the vector reads of it behind transformers' norm, times what the norm divides it by; the
+    final norm is applied to what a vector writes, up to its divisor and bias."""
     layer, index, k = 1, 3, 20
     for kind in every.engine.shape.kinds:
         answer = every.engine.answer(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm", k=k))
@@ -27,27 +30,63 @@ def test_norm_is_what_the_norm_does_to_the_stream(every: Case) -> None:
         if SIDES[kind] == "writes":
             scores = every.model.W_U.double() @ (v @ every.net.linear_norm("final"))
         else:
-            norm = every.net.linear_norm("ff" if kind.startswith("ff_") else "attention", layer)
-            scores = every.model.W_E.double() @ (norm @ v)
+            name = "ff" if kind.startswith("ff_") else "attention"
+            scores = every.net.undivided_norm(name, layer, every.model.W_E) @ v
         check(answer, scores.numpy(), k, 1e-5)
 
 
-def test_mlp_replaces_the_vocabulary(every: Case) -> None:
-    after = every.net.after_first_ff().double()  # (d_vocab, d_model)
+@pytest.mark.parametrize("reading", ["first", "mlp"])
+def test_another_vocabulary_replaces_the_embedding(every: Case, reading: Reading) -> None:
+    after = vocabulary(every, reading).double()  # (d_vocab, d_model)
     for kind in every.engine.shape.kinds:
-        answer = every.engine.answer(ReadingAsk(kind=kind, layer=0, index=2, reading="mlp", k=15))
+        answer = every.engine.answer(ReadingAsk(kind=kind, layer=0, index=2, reading=reading, k=15))
         check(answer, (after @ every.model.vectors(0, kind)[2].double()).numpy(), 15, 1e-4)
 
 
-@pytest.mark.parametrize("reading", ["norm", "mlp"])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_pseudo_gives_the_smallest_coefficients_of_tokens_that_make_the_vector(every: Case, lens: Lens) -> None:
+    for kind in every.engine.shape.kinds:
+        W = (every.model.W_U if SIDES[kind] == "writes" else every.model.W_E).numpy().astype(np.float64)
+        v = every.model.vectors(1, kind)[3].numpy().astype(np.float64)
+        coefficients = v @ np.linalg.pinv(W)  # (d_vocab,)
+        np.testing.assert_allclose(coefficients @ W, v, atol=1e-9)
+        if lens == "cosine":
+            coefficients = (coefficients - coefficients.mean()) / np.linalg.norm(W - W.mean(axis=0), axis=1)
+        ask = ReadingAsk(kind=kind, layer=1, index=3, reading="pseudo", lens=lens, k=20)
+        check(every.engine.answer(ask), coefficients, 20, 1e-6 * np.abs(coefficients).max())
+
+
+def test_pseudo_of_embeddings_that_do_not_span_the_space() -> None:
+    """What lies outside of their span counts as nothing, and a vector that lies outside has the score 0 everywhere."""
+    generator = np.random.default_rng(1)
+    flat = (generator.standard_normal((80, 5)) @ generator.standard_normal((5, 32))).astype(np.float32)
+    v = generator.standard_normal((4, 32))
+    v[2] = np.linalg.svd(flat)[2][-1]  # outside of the span
+    v[3] = 0
+    scores = v @ inverse_gram(flat) @ flat.T.astype(np.float64)
+    np.testing.assert_allclose(scores, v @ np.linalg.pinv(flat.astype(np.float64), rcond=1e-5), atol=1e-6)
+    np.testing.assert_allclose(scores[2:], 0, atol=1e-6)
+    assert not inverse_gram(np.zeros((7, 3), np.float32)).any()
+
+
+@pytest.mark.parametrize("reading", ["norm", "first", "mlp"])
 def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) -> None:
-    readings = case.engine.readings
-    W = readings.mlp_vocabulary.rows if reading == "mlp" else case.model.W_E.numpy()
-    v = readings.folded("ff_key", 1, 3) if reading == "norm" else case.model.vectors(1, "ff_key")[3].numpy()
+    """The norm's bias is left out: it is what all tokens share, as their mean is."""
+    W = vocabulary(case, reading).numpy()
+    v = case.model.vectors(1, "ff_key")[3].numpy().astype(np.float64)
+    if reading == "norm":
+        v = case.net.linear_norm("ff", 1).numpy() @ v
     rows = W.astype(np.float64) - W.mean(axis=0, dtype=np.float64)
-    scores = rows @ v.astype(np.float64) / np.linalg.norm(rows, axis=1)
+    scores = rows @ v / np.linalg.norm(rows, axis=1)
     ask = ReadingAsk(kind="ff_key", layer=1, index=3, reading=reading, lens="cosine", k=15)
     check(case.engine.answer(ask), scores, 15, 1e-5)
+
+
+def vocabulary(case: Case, reading: Reading) -> Tensor:
+    """(d_vocab, d_model), of transformers"""
+    if reading == "first":
+        return case.net.after_first_block()
+    return case.net.after_first_ff() if reading == "mlp" else case.model.W_E
 
 
 @pytest.mark.parametrize(("kind", "layer", "index", "said"), [

@@ -16,7 +16,7 @@ from lexiscope.precompute.live.wire.asks import RelationAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from lexiscope.precompute.live.wire.grammar import WordPair
 from lexiscope.precompute.project.embedding import Float64
-from tests.precompute.live.reference import Case, ids
+from tests.precompute.live.reference import Case, ids, into_heads, source_vectors
 
 PAIRS = (("France", "Paris"), ("Germany", "Berlin"), ("zebra", "writers"), ("dog", "Dog"))
 WORDS = [
@@ -36,26 +36,24 @@ WORDS = [
 ]
 
 
-def ask(*pairs: tuple[str, str], lens: str = "dot", matrix: str = "vo") -> RelationAsk:
+def ask(*pairs: tuple[str, str], lens: str = "dot", matrix: str = "vo", source: str = "raw") -> RelationAsk:
     asked = [{"source": a, "target": b} for a, b in pairs]
-    return RelationAsk.model_validate({"pairs": asked, "lens": lens, "matrix": matrix})
+    return RelationAsk.model_validate({"pairs": asked, "lens": lens, "matrix": matrix, "source": source})
 
 
-def scores_of(case: Case, sources: list[str], lens: str, matrix: str) -> NDArray[np.float64]:
+def scores_of(case: Case, sources: list[str], lens: str, matrix: str, source: str = "raw") -> NDArray[np.float64]:
     """(n_layers, n_heads, sources, d_vocab)"""
     W_E, W_U = (W.numpy().astype(np.float64) for W in (case.model.W_E, case.model.W_U))
     to = W_U if matrix == "vo" else W_E
     tokens = [list(find_seed(case.engine.words.tokenizer, source).tokens) for source in sources]
-    x = np.stack([W_E[pieces].mean(axis=0) for pieces in tokens])
+    x = source_vectors(case, tokens, lens, source)
     if lens == "cosine":
-        x = x - W_E.mean(axis=0)
-        x /= np.linalg.norm(x, axis=1, keepdims=True)
         to = to - to.mean(axis=0)
         to /= np.linalg.norm(to, axis=1, keepdims=True)
 
     def through(layer: int, head: int) -> Float64:
         left, right = (f[head].numpy().astype(np.float64) for f in case.model.factors(layer, matrix))
-        return np.asarray(x @ left @ right @ to.T)
+        return np.asarray(into_heads(case, x, lens, source, layer) @ left @ right @ to.T)
 
     s = case.engine.shape
     return np.array([[through(layer, head) for head in range(s.n_heads)] for layer in range(s.n_layers)])
@@ -68,6 +66,22 @@ def ranks_of(scores: Float64, token: int) -> tuple[int, int]:
 
 def first_token(case: Case, word: str) -> int:
     return find_seed(case.engine.words.tokenizer, word).tokens[0]
+
+
+@pytest.mark.parametrize("source", ["first", "norm"])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_words_after_the_first_block_or_the_norm(every: Case, lens: str, source: str) -> None:
+    answer = every.engine.answer(ask(*PAIRS, lens=lens, source=source))
+    scores = scores_of(every, [word for word, _ in PAIRS], lens, "vo", source)
+    targets = [first_token(every, target) for _, target in PAIRS]
+    for head in answer["heads"]:
+        expected = scores[head["layer"], head["head"], range(len(PAIRS)), targets]
+        np.testing.assert_allclose(head["scores"], expected, rtol=1e-4, atol=1e-5)
+        ranks = [
+            ranks_of(row, target)[0] for row, target in zip(scores[head["layer"], head["head"]], targets, strict=True)
+        ]
+        assert np.abs(np.subtract(head["ranks"], ranks)).max() <= 1  # the net computes in float32
+    assert ask(*PAIRS) == ask(*PAIRS, source="raw")
 
 
 @pytest.mark.parametrize("matrix", ["vo", "qk"])

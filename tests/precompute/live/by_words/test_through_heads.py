@@ -12,7 +12,7 @@ from lexiscope.precompute.live.wire.asks import ThroughHeadsAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from lexiscope.precompute.live.wire.grammar import Word
 from lexiscope.precompute.project.embedding import Float64
-from tests.precompute.live.reference import Case
+from tests.precompute.live.reference import Case, into_heads, source_vectors
 from tests.support.brute import lensed, rounded
 
 GROUPS = (("dog",), ("zebra",), ("horse", "lion", "zebra"), ("Paris",))  # zebra is several pieces
@@ -23,39 +23,47 @@ def ask(*groups: tuple[str, ...], **fields: Any) -> ThroughHeadsAsk:
     return ThroughHeadsAsk.model_validate({"words": words, "layers": (0,), **fields})
 
 
-def embeddings(case: Case, lens: str) -> Float64:
-    """(groups, d_model)"""
-    W, tokenizer = case.model.W_E.numpy().astype(np.float64), case.engine.words.tokenizer
-    words = [[W[list(find_seed(tokenizer, word).tokens)].mean(axis=0) for word in group] for group in GROUPS]
-    e = np.stack([np.mean(group, axis=0) for group in words])
+def embeddings(case: Case, lens: str, source: str) -> Float64:
+    """(groups, d_model); the mean of words of as many pieces is that of all pieces, and else each word counts once"""
+    tokenizer = case.engine.words.tokenizer
+    words = [[find_seed(tokenizer, word).tokens for word in group] for group in GROUPS]
+    rows = source_vectors(case, [tokens for group in words for tokens in group], "dot", source)
+    counts = np.cumsum([len(group) for group in words])[:-1]
+    e = np.stack([part.mean(axis=0) for part in np.split(rows, counts)])
     if lens == "cosine":
-        e -= W.mean(axis=0)
+        e -= source_vectors(case, [range(case.engine.shape.d_vocab)], "dot", source)
         e /= np.linalg.norm(e, axis=1, keepdims=True)
     return e
 
 
+@pytest.mark.parametrize("source", ["raw", "first", "norm"])
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("end", ["top", "bottom"])
-def test_lists_equal_brute_force(case: Case, lens: str, end: str) -> None:
+def test_lists_equal_brute_force(case: Case, lens: str, end: str, source: str) -> None:
     s, k = case.engine.shape, 7
     layers = tuple(reversed(range(s.n_layers)))
-    answer = case.engine.answer(ask(*GROUPS, layers=layers, lens=lens, end=end, k=k))
-    e = embeddings(case, lens)
+    answer = case.engine.answer(ask(*GROUPS, layers=layers, lens=lens, end=end, k=k, source=source))
+    e = embeddings(case, lens, source)
+    tolerance = 1e-6 if source == "raw" else 1e-4  # transformers computes the others in float32
     assert len(answer["heads"]) == len(GROUPS)
     for x, heads in zip(e, answer["heads"], strict=True):
         assert [(h["layer"], h["head"]) for h in heads] == [
             (layer, head) for layer in layers for head in range(s.n_heads)
         ]
         for each in heads:
+            given = into_heads(case, x[None], lens, source, each["layer"])[0]
             for found, matrix, W in ((each["writes"], "vo", case.model.W_U), (each["seeks"], "qk", case.model.W_E)):
                 left, right = (
                     f[each["head"]].numpy().astype(np.float64) for f in case.model.factors(each["layer"], matrix)
                 )
                 rows, factor = lensed(W.numpy(), lens)
-                scores = rounded(x @ left @ right @ rows.T * factor)  # (d_vocab,)
+                scores = rounded(given @ left @ right @ rows.T * factor)  # (d_vocab,)
                 order = np.argsort(scores if end == "bottom" else -scores, kind="stable")[:k]
-                assert [token["id"] for token in found] == order.tolist()
-                np.testing.assert_allclose([token["score"] for token in found], scores[order], rtol=1e-6)
+                if source == "raw":
+                    assert [token["id"] for token in found] == order.tolist()
+                ids = [token["id"] for token in found]
+                np.testing.assert_allclose([token["score"] for token in found], scores[ids], tolerance, tolerance)
+                np.testing.assert_allclose(scores[ids], scores[order], tolerance, tolerance)
 
 
 def test_how_alike_the_tokens_of_a_list_are(case: Case) -> None:
