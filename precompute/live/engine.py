@@ -68,8 +68,8 @@ class Engine:
         self.tokenizer_file = tokenizer_file
         self.words = Words.of(parameters, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # in characters, or in bytes
-        self.seed_search = SeedSearch(parameters, self.words)
-        self.transition_search = TransitionSearch(parameters, self.words)
+        self.seed_search = SeedSearch(parameters, self.words, lambda: self._word_tokens)
+        self.transition_search = TransitionSearch(self.seed_search)
 
     @classmethod
     def load(cls, source: Checkpoint | Difference, device: str = "auto", threads: int | None = None) -> "Engine":
@@ -137,7 +137,10 @@ class Engine:
     def cost(self, ask: Ask[Any], tokens: int = 0) -> float:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         made = self.readings.made if isinstance(self.parameters, Weights) else ()
-        return ask_cost(self.parameters, ask, tokens, made)
+        cost = ask_cost(self.parameters, ask, tokens, made)
+        if isinstance(ask, TransitionAsk):
+            return cost + self.seed_search.cost_of_spreads(self.transition_search.kinds, ask.lens)
+        return cost + (self.seed_search.cost_of_fit(ask) if isinstance(ask, SeedsAsk) else 0)
 
     def check(self, ask: Ask[Any]) -> None:
         """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has
@@ -201,7 +204,7 @@ class Engine:
             case RelationAsk():
                 answer = relation(self.parameters, self.words, ask, self._source(ask, check), self._word_tokens, check)
             case TransitionAsk():
-                answer = self.transition_search.answer(ask, self._word_tokens, check)
+                answer = self.transition_search.answer(ask, check)
             case ThroughHeadsAsk():
                 answer = through_heads(self.parameters, self.words, ask, self._source(ask, check), check)
             case ReadingAsk():
