@@ -27,7 +27,6 @@ from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.plain_text import file_size, plain
 from lexiscope.precompute.shape import ENDS
 
-
 SEED_COLUMNS = ("where", "kind", "fit", "score", "cosine", "tokens")  # a terminal is narrow
 
 

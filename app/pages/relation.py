@@ -12,6 +12,7 @@ from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair
+from lexiscope.app.lists.stored_transitions import LISTED_TRANSITIONS, ListedTransition, listed_transitions
 from lexiscope.app.lists.view import TokenPair, ViewOfModel, of_index, visible
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.precompute.index.index import Index
@@ -55,6 +56,8 @@ class RelationView(ViewOfModel):
     clear_rank: int  # a head is said to carry or to suppress the pairs if its mean rank is at most this
     clear_chance: Annotated[float | None, CHANCE]  # None if there are no pairs
     heads: list[RelationHead]  # the heads, best mean rank first
+    neurons: Annotated[list[ListedTransition] | None, LISTED_TRANSITIONS]
+    neurons_total: int | None
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "matrix": self.matrix, "lens": self.lens, "source": self.source}
@@ -121,6 +124,7 @@ def relation(site: ModelSite, _: RelationAt, ask: RelationArguments) -> Relation
     answer: RelationAnswer | None = site.answers[0] if site.answers else None
     pairs = put_words(answer["pairs"], index.tokens.texts) if answer else []
     clear = max(1, shape.d_vocab // CLEAR)
+    neurons, total = listed_transitions(index, ask.pairs, ask.lens)
     return RelationView(
         **of_index(index),
         lens=ask.lens,
@@ -133,6 +137,8 @@ def relation(site: ModelSite, _: RelationAt, ask: RelationArguments) -> Relation
         if answer
         else None,
         heads=[_head(index, ask.matrix, head) for head in answer["heads"]] if answer else [],
+        neurons=neurons,
+        neurons_total=total,
     )
 
 

@@ -17,6 +17,7 @@ from lexiscope.app.lists.checks import count_pages, page_slice
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.lists.labels import ShownLabel, shown
+from lexiscope.app.lists.stored_transitions import LISTED_TRANSITIONS, ListedTransition, listed_transitions
 from lexiscope.app.lists.vectors import NOT_STORED
 from lexiscope.app.lists.view import (
     PAGE_ONLY,
@@ -41,7 +42,7 @@ from lexiscope.precompute.index.lookup.vectors import VectorMatches
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from lexiscope.precompute.index.parameter_names import out_of_range
 from lexiscope.precompute.index.tokens import TokenTable
-from lexiscope.precompute.live.wire.grammar import Term, WordPair, parse_terms, write_pairs, write_terms
+from lexiscope.precompute.live.wire.grammar import Term, WordPair, parse_pairs, parse_terms, write_pairs, write_terms
 from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 if TYPE_CHECKING:
@@ -167,6 +168,8 @@ class SearchView(ViewOfModel):
     not_stored: Annotated[
         tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may match, too")
     ]
+    neurons: Annotated[list[ListedTransition] | None, LISTED_TRANSITIONS] = None
+    neurons_total: int | None = None
     labels: Annotated[
         list[ShownLabel], Field(description="What people said in these words: the first on page 1 of any kind")
     ] = field(default_factory=list)
@@ -266,6 +269,7 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
     matches = _find_matches(index, [word.tokens for word in text.words], lens, kind, page, size, site.left_out(lens))
     if jump and site.format == "html":
         raise Moved(jump)
+    neurons, neurons_total = listed_transitions(index, parse_pairs(text.relation or "") if text.has_arrow else (), lens)
     labels = site.library.labels.of(index).with_words(q) if kind is None and page == 1 else []
     tokenizer = site.library.tokenizer(model) if q else None
     return replace(
@@ -279,6 +283,8 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
         matches=matches.vectors,
         pairs=matches.pairs if index.stored.pairs else None,
         pairs_total=matches.pairs_total if index.stored.pairs else None,
+        neurons=neurons,
+        neurons_total=neurons_total,
         labels=[shown(index, filed) for filed in labels[:FIRST_LABELS]],
         labels_total=len(labels),
     )

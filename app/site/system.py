@@ -17,7 +17,8 @@ from lexiscope.app.site.dependencies import AnyLive, SiteLibrary, SiteSettings, 
 from lexiscope.app.site.docs import example_links
 
 YEAR = "public, max-age=31536000, immutable"
-ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/heads", "/*/prompt", "/*reading=", "/-/metrics")
+LIVE = ("seeds", "relation", "transition", "heads", "prompt")
+ENDLESS = ("/*/random", "/*/search", *(f"/*/{page}" for page in LIVE), "/*reading=", "/-/metrics")
 ROBOTS = "User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in ENDLESS)
 
 router = APIRouter(tags=["system"])

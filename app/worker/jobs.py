@@ -42,6 +42,10 @@ class Job:
         """Return True if anybody still waits for the answer; the computing thread reads this, too."""
         return not self.answer.done()
 
+    @property
+    def has_answer(self) -> bool:
+        return self.answer.done() and not self.answer.cancelled() and self.answer.exception() is None
+
     def report(self, stage: str, share: float) -> None:
         """Report the progress of the computation. The computing thread calls this while visitors come and go."""
         for report in tuple(self.reports):

@@ -13,6 +13,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesAsk,
     StatesReadingAsk,
     ThroughHeadsAsk,
+    TransitionAsk,
 )
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.fields import Ask
@@ -32,7 +33,7 @@ class Limits:
         match ask:
             case SeedsAsk():
                 self._check("a seed search", len(ask.words), "words")
-            case RelationAsk():
+            case RelationAsk() | TransitionAsk():
                 self._check("a relation", len(ask.pairs), "pairs")
             case ThroughHeadsAsk():
                 self._check("a table of heads", sum(map(len, ask.words)), "words")
@@ -109,7 +110,7 @@ def _described(ask: Ask[Any], tokens: int) -> str:
             return f"a run of {tokens} tokens"
         case StatesReadingAsk():
             return f"{tokens} states as tokens"
-        case RelationAsk():
+        case RelationAsk() | TransitionAsk():
             return f"a relation of {len(ask.pairs)} pairs"
         case SeedsAsk(heads=1):
             return "a seed search with all heads"

@@ -2,7 +2,8 @@
 worker's health.
 
 There are two lanes, each with a thread: one for runs of the model and whatever else takes long, one for quick answers,
-so that a seed search never waits for a run. Equal requests share a job, even those of different visitors.
+so that a seed search never waits for a run. Equal requests share a job, even those of different visitors. Pairs of a
+head take seconds to find, so the last answers with pairs are kept for the next visitor.
 """
 
 import asyncio
@@ -20,7 +21,13 @@ from lexiscope.app.worker.jobs import Job, Pace, Report
 from lexiscope.app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
 from lexiscope.app.worker.limits import Limits
 from lexiscope.precompute.live.wire.answers import OWN_LISTS
-from lexiscope.precompute.live.wire.asks import PromptAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
+from lexiscope.precompute.live.wire.asks import (
+    PairsReadingAsk,
+    PromptAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull, TimedOut
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.protocol import Health
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 
 LONG_PROMPT = 2000  # a prompt of at least so many characters is split into tokens in a thread
 RUN_BATCH_SECONDS = 2.0  # longest time that a batch of runs may take
+MOST_KEPT = 50  # answers with pairs that are kept, of up to 2,000 pairs each: some 10 MB at most
 QUICK_SECONDS = 0.5  # longest time that a quick answer, or a batch of them, may take
 
 
@@ -65,6 +73,7 @@ class Worker:
         self._run_pace, self._quick_pace = Pace(engine.speed), Pace(engine.speed)
         self._asking: Counter[str] = Counter()  # how many requests of each visitor are under way
         self._under_way: dict[Ask[Any], Job] = {}
+        self._kept: dict[Ask[Any], Job] = {}  # finished searches for pairs, the last used one last
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -145,10 +154,10 @@ class Worker:
                 del self._asking[visitor]
 
     def _job(self, ask: Ask[Any], tokens: int, visitor: str) -> Job:
-        """Return the job of an equal request, if one is under way; otherwise put a new job into the queue of its
-        lane."""
+        """Return the job of an equal request, if one is under way or kept; otherwise put a new job into the queue of
+        its lane."""
         job = self._under_way.get(ask)
-        if job and job.wanted:
+        if (job and job.wanted) or (job := self._kept.get(ask)):
             job.visitors.append(visitor)
             return job
         job = Job(ask, batch_key(ask, tokens), self._engine.cost(ask, tokens), [visitor])
@@ -161,6 +170,11 @@ class Worker:
         job.visitors.remove(waiter.visitor)
         if waiter.report:
             job.reports.remove(waiter.report)
+        if isinstance(job.ask, PairsReadingAsk) and job.has_answer:
+            self._kept.pop(job.ask, None)
+            self._kept[job.ask] = job
+            if len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
         if job.visitors:
             return
         for lane in self._lanes:

@@ -18,6 +18,7 @@ from lexiscope.precompute.live.by_words.relation import Ids, relation
 from lexiscope.precompute.live.by_words.seeds import SeedSearch
 from lexiscope.precompute.live.by_words.source import Source
 from lexiscope.precompute.live.by_words.through_heads import through_heads
+from lexiscope.precompute.live.by_words.transition import TransitionSearch
 from lexiscope.precompute.live.cost import ask_cost, row_cost
 from lexiscope.precompute.live.panels.records import attention_layers
 from lexiscope.precompute.live.parameters import LoadedDifference, LoadedParameters
@@ -37,6 +38,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesAsk,
     StatesReadingAsk,
     ThroughHeadsAsk,
+    TransitionAsk,
 )
 from lexiscope.precompute.live.wire.errors import Cancelled
 from lexiscope.precompute.live.wire.fields import A, Ask
@@ -67,6 +69,7 @@ class Engine:
         self.words = Words.of(parameters, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # in characters, or in bytes
         self.seed_search = SeedSearch(parameters, self.words, lambda: self._word_tokens)
+        self.transition_search = TransitionSearch(parameters, self.words)
 
     @classmethod
     def load(cls, source: Checkpoint | Difference, device: str = "auto", threads: int | None = None) -> "Engine":
@@ -198,6 +201,8 @@ class Engine:
         match ask:
             case RelationAsk():
                 answer = relation(self.parameters, self.words, ask, self._source(ask, check), self._word_tokens, check)
+            case TransitionAsk():
+                answer = self.transition_search.answer(ask, self._word_tokens, check)
             case ThroughHeadsAsk():
                 answer = through_heads(self.parameters, self.words, ask, self._source(ask, check), check)
             case ReadingAsk():

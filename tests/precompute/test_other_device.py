@@ -20,6 +20,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesAsk,
     StatesReadingAsk,
     ThroughHeadsAsk,
+    TransitionAsk,
 )
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from lexiscope.precompute.weights.checkpoint import Checkpoint
@@ -88,6 +89,8 @@ ASKS: dict[str, Callable[[Engine], object]] = {
     "seeds-cosine": seeds(lens="cosine"),
     "relation-vo": lambda engine: engine.answer(RelationAsk(pairs=PAIRS)),
     "relation-qk": lambda engine: engine.answer(RelationAsk(pairs=PAIRS, matrix="qk", lens="cosine")),
+    "transition": lambda engine: engine.answer(TransitionAsk(pairs=PAIRS, k=4)),
+    "transition-cosine": lambda engine: engine.answer(TransitionAsk(pairs=PAIRS, k=4, lens="cosine")),
     "through-heads": lambda engine: engine.answer(ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0, 1))),
     "norm": lambda engine: engine.answer(ReadingAsk(kind="ff_key", layer=1, index=2, reading="norm")),
     "mlp": lambda engine: engine.answer(ReadingAsk(kind="w_q", layer=1, index=2, reading="mlp", lens="cosine")),

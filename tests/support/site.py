@@ -21,6 +21,7 @@ SCRIPT = 473  # the token <script>
 TEXT = "the dog and the lion"
 SEEDS = f"/{GPT2}/seeds?words=dog,lion"
 RELATION = f"/{GPT2}/relation?pairs=dog%3Edogs,lion%3Ehorse"
+TRANSITION = f"/{GPT2}/transition?pairs=dog%3Edogs,lion%3Ehorse"
 HEADS = f"/{GPT2}/heads?words=dog,lion%2Bhorse&layers=0-2&k=4"
 PROMPT = f"/{GPT2}/prompt?text=the+dog+and+the+lion"
 # One address of every kind of stored page; short lists, because axe looks at every element.
@@ -42,6 +43,9 @@ PAGES = {
     "lab": f"/{LLAMA}/lab",
     "lab-nothing": f"/{GPT2}/lab",
     "lab-difference": f"/{DIFFERENCE}/lab",
+    "vectors": f"/{LLAMA}/vectors?lens=cosine&kind=ff_key&min_similarity=0.01",
+    "sample": f"/{LLAMA}/sample?n=5",
+    "sample-judged": f"/{DIFFERENCE}/sample?n=5&good=2,4&kind=w_o",
     "search": f"/{LLAMA}/search?q=e",
     "search-nothing": f"/{LLAMA}/search?q=d%C3%B6g%20%3Cscript%3E",
     "difference": f"/{DIFFERENCE}?map=change",

@@ -50,7 +50,7 @@ def relation(
 ) -> RelationAnswer:  # fmt: skip
     """Rank the targets of all pairs in every head. `word_tokens` are the tokens that are words; `check` is called
     between products, and an error that it raises ends the work."""
-    used = [_used(words, pair) for pair in ask.pairs]
+    used = [pair_used(words, pair) for pair in ask.pairs]
     x = np.stack([_vector(source, pair["source"]) for pair in used])  # (pairs, d_model)
     targets = Targets.of(used, word_tokens)
     outputs = torch.from_numpy(
@@ -60,7 +60,7 @@ def relation(
     ids = torch.from_numpy(targets.ids).repeat(len(outputs), 1)
     scores, above, below = (
         column.view(len(outputs), len(used), -1).numpy()
-        for column in _ranks(vocabulary, outputs.flatten(0, 1), ids, ask.lens, check)
+        for column in count_ranks(vocabulary, outputs.flatten(0, 1), ids, ask.lens, check)
     )  # (all heads, pairs, targets) each
     silent = ~outputs.any(dim=-1).numpy()  # a head that gives 0 for a source, such as an unchanged one of a difference
     above[silent] = below[silent] = (len(vocabulary.W) - 1) // 2  # all tokens tie, so each has the rank in the middle
@@ -129,7 +129,7 @@ def _head(
     )
 
 
-def _used(words: Words, pair: WordPair) -> PairUsed:
+def pair_used(words: Words, pair: WordPair) -> PairUsed:
     target = word_used(words, pair.target)
     return {"source": word_used(words, pair.source), "target": target, "ranked": {**target["tokens"][0]}}
 
@@ -138,7 +138,7 @@ def _vector(source: Source, word: WordUsed) -> Float64:
     return source.seen(source.vocabulary.word(ids_of(word)), word["word"])
 
 
-def _ranks(
+def count_ranks(
     vocabulary: Vocabulary, outputs: Tensor, targets: Tensor, lens: str, check: Callable[[], None]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the score of each target, and how many tokens have larger and smaller scores, (n, m) each, for vectors

@@ -18,6 +18,7 @@ CHANCE_OF_FIT: Any = Field(
     description="The best fit that as many random words of like frequency reach: 95 % of 200 draws stay below. null "
     "where vectors are not ranked by fit"
 )
+CHANCE_OF_SCORE: Any = Field(description="What the best neuron stays under for 95 % of random words of like frequency")
 COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
 COSINE_WITH_WORDS: Any = Field(description="Of the vector with the average of the words; null where the vector is 0")
 FIT: Any = Field(
@@ -27,6 +28,7 @@ FIT: Any = Field(
 NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
 RANK: Any = Field(description="Only where hubs are left out of the list: the place among all its entries, from 1")
 SHARE: Any = Field(description="Of the sum of all terms; null where that is not positive")
+UP: Any = Field(description="Of gated neurons: from the bottom of `up` where z is negative; null for others")
 
 T = TypeVar("T")
 
@@ -332,6 +334,30 @@ class RelationAnswer(TypedDict):
     pairs: list[PairUsed]
     heads: list[HeadRelation]  # all of them, best mean rank first
     shuffled_with: Baseline
+
+
+class NeuronTransition(TypedDict):
+    layer: int
+    neuron: int
+    end: End  # top: having read the sources, the neuron adds the targets; bottom: it takes them away
+    score: float  # mean over the pairs of the smallest z of what the neuron reads and writes
+    shuffled: float  # the same with other pairs' targets, or with random words
+    key_rank: float  # mean over the pairs of the source's rank in the key, among all tokens, 1 is the best
+    up_rank: Annotated[float | None, UP]
+    value_rank: float  # of the target's in the value, from the bottom where the neuron adds or takes away the bottom
+    key_ranks: list[int]  # the rank of each pair's source
+    up_ranks: Annotated[list[int] | None, UP]
+    value_ranks: list[int]
+    key_z: list[float]
+    up_z: Annotated[list[float] | None, UP]
+    value_z: list[float]
+
+
+class TransitionAnswer(TypedDict):
+    pairs: list[PairUsed]
+    neurons: list[NeuronTransition]  # the best of either end, largest score first
+    shuffled_with: Baseline
+    chance: Annotated[float | None, CHANCE_OF_SCORE]
 
 
 class ThroughHeadsAnswer(TypedDict):

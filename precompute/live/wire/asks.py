@@ -26,6 +26,7 @@ from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
 MAX_NUMBER = 10**6  # largest number of a position, layer, neuron or head: far above what any model has
 PANEL_NAMES: tuple[PanelName, ...] = get_args(PanelName)
 SEED_RESULTS = 50  # vectors that are about seed words
+TRANSITION_NEURONS = 50  # neurons of either end that read one word and write another
 HEAD_TOKENS = 8  # tokens of what a head looks for with a word, or writes for it
 LIKELY_TOKENS = 5  # tokens of a prediction, and of each cell of an evolution
 
@@ -166,6 +167,27 @@ class RelationArguments(AskArguments[answers.RelationAnswer]):
 
 
 class RelationAsk(RelationArguments, extra="forbid"):
+    pairs: Annotated[tuple[WordPair, ...], Field(min_length=1)]
+
+
+# Pairs of words to neurons
+
+
+class TransitionArguments(AskArguments[answers.TransitionAnswer]):
+    """Pairs of words, and how many neurons to show."""
+
+    path, answer = "/transition", answers.TransitionAnswer
+
+    pairs: grammar.WordPairs = Field(
+        (),
+        description="Pairs of words such as `baseball>player`: what is read, and what is written or taken away",
+        examples=[["baseball>player"]],
+    )
+    lens: Lens = Field("dot", description=LENS_OF_SCORES)
+    k: int = Field(TRANSITION_NEURONS, ge=1, le=1000, description="How many neurons of either end")
+
+
+class TransitionAsk(TransitionArguments, extra="forbid"):
     pairs: Annotated[tuple[WordPair, ...], Field(min_length=1)]
 
 
@@ -315,6 +337,7 @@ class StatesReadingAsk(Ask[answers.StatesReadingAnswer]):
 ASKS: tuple[type[Ask[Any]], ...] = (
     SeedsAsk,
     RelationAsk,
+    TransitionAsk,
     ThroughHeadsAsk,
     PromptAsk,
     ReadingAsk,

@@ -12,7 +12,7 @@ from lexiscope.app.formats.latex import FLOATS, TABLE_ROWS, as_latex, escape
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.formats.text_formats import Source
 from lexiscope.app.urls import format_address
-from tests.support.site import GPT2, HEADS, LLAMA, PAGES, RELATION, SEEDS
+from tests.support.site import GPT2, HEADS, LLAMA, PAGES, RELATION, SEEDS, TRANSITION
 from tests.support.tables import NASTY
 
 SOURCE = Source("http://x/y?z=1", "weights 12, index build 34")
@@ -72,7 +72,9 @@ def test_any_text_is_set(engine: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", needs_tex[:1])
 def test_every_page_is_set(live: TestClient, engine: str, tmp_path: Path) -> None:
     """By one of the engines: what they do with letters is the other test's business."""
-    pages = [format_address(page, "tex") for page in (*DATA_PAGES, SEEDS, f"{SEEDS}&heads=1", RELATION, HEADS)]
+    pages = [
+        format_address(page, "tex") for page in (*DATA_PAGES, SEEDS, f"{SEEDS}&heads=1", RELATION, TRANSITION, HEADS)
+    ]
     pages += [f"/{model}/layer/{layer}.tex?lens=cosine" for model, layer in ((GPT2, 2), (LLAMA, 0))]
     answers = [live.get(page) for page in pages]
     assert {answer.status_code for answer in answers} == {200}

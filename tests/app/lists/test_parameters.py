@@ -45,7 +45,7 @@ def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> d
         lists = [[{**each, "cosine": round(each["score"] / norm, 4)} for each in entries] for entries in lists]
     return {
         "top": lists[0], "bottom": lists[1], "norm": norm, "coherence": defined(arrays[f"{kind}.coherence"][row, lens]),
-        "moments": None,
+        "moments": None, "chance": None,
     }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_ff(index: Index) -> None:
         "key": expected_vector(arrays, "ff_key", 4, 1),
         "value": expected_vector(arrays, "ff_value", 4, 1), "similarity": agreed["top"],
         "similarity_bottom": agreed["bottom"], "agrees": agreed["end"], "shared": agreed["shared"], "along": [],
-        "opposed": [], "shuffled": agreed["shuffled"], "matches": {}, "note": "",
+        "opposed": [], "shuffled": agreed["shuffled"], "matches": {}, "note": "", "cosines": None,
     }  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_ff_has_up_where_neurons_are_gated(indexes: dict[str, Index]) -> None:
     assert content["up"] == expected_vector(shard_arrays(LLAMA, seed=2), "ff_up", 3, 0)
     assert content.keys() == {
         "model", "build", "layer", "neuron", "lens", "key", "value", "up", "similarity", "similarity_bottom",
-        "agrees", "shared", "along", "opposed", "shuffled", "matches", "note",
+        "agrees", "shared", "along", "opposed", "shuffled", "matches", "note", "cosines",
     }  # fmt: skip
 
 

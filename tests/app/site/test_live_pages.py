@@ -12,13 +12,13 @@ from starlette.testclient import TestClient
 from lexiscope.app.site.security import HEADERS
 from lexiscope.app.urls import DATA_FORMATS, content_type, format_address, unpack
 from tests.support.pages import parsed
-from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, visit
+from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, TRANSITION, visit
 from tests.support.tables import rows
 
 
 @pytest.mark.parametrize(("path", "format"), [
     (path, format)
-    for path in (SEEDS, RELATION, HEADS, PROMPT)
+    for path in (SEEDS, RELATION, TRANSITION, HEADS, PROMPT)
     for format in ("html", *(("json", "csv") if path == PROMPT else DATA_FORMATS))
 ])  # fmt: skip
 def test_every_page_in_every_format(live: TestClient, path: str, format: str) -> None:
@@ -35,7 +35,7 @@ def test_every_page_in_every_format(live: TestClient, path: str, format: str) ->
         assert "<html" not in part.text
 
 
-@pytest.mark.parametrize("name", ["seeds", "relation", "heads", "prompt"])
+@pytest.mark.parametrize("name", ["seeds", "relation", "transition", "heads", "prompt"])
 def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None:
     page = parsed(live.get(f"/{GPT2}/{name}").text)
     assert any(element.attributes.get("action") == f"/{GPT2}/{name}" for element in page.all("form"))
@@ -55,6 +55,7 @@ def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None
     ("heads?words=%23300&layers=0&head=1&end=bottom&k=8", "heads?words=%23300&head=1&end=bottom"),
     ("prompt?text=a+dog&z=&position=&layer=&neuron=&head=&panel=&set=&convention=&lens=&rows=&k=", "prompt?text=a+dog"),
     ("relation?pairs=dog+->+cat&lens=dot", "relation?pairs=dog%3Ecat"),
+    ("transition?pairs=dog+->+cat;lion→horse&lens=dot&k=50", "transition?pairs=dog%3Ecat,lion%3Ehorse"),
     ("prompt?text=a+dog&panel=evolution&off=&convention=vocabulary&lens=dot&rows=heads&k=5", "prompt?text=a+dog"),
     (
         "prompt?text=a+dog&panel=neurons&panel=evolution&off=L1N3,1.h2",
@@ -114,6 +115,11 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("seeds?words=dog&heads=all", 422, "heads = 'all': write 1 for all heads, or 0 for none"),
     ("seeds?words=dog&heads=2", 422, "heads = '2': write 1 for all heads, or 0 for none"),
     ("relation?pairs=dog", 422, "two words"),
+    ("transition?pairs=dog", 422, "two words"), ("transition?pairs=dog>", 422, "a word is missing"),
+    ("transition?pairs=dog>cat>lion", 422, "two words"), ("transition?pairs=%23300>dog", 422, "not of token ids"),
+    ("transition?pairs=dog>cat&k=0", 422, "greater"), ("transition?pairs=dog>cat&k=1001", 422, "1000"),
+    ("transition?pairs=" + "a" * 101 + ">b", 422, "up to 100"), ("transition?pairs=dog>cat&lens=l2", 422, "cosine"),
+    ("transition?pairs=" + ",".join(f"a{n}>b" for n in range(65)), 413, "65 pairs: up to 64"),
     ("heads?words=dog%2B", 422, "a word is missing after +"),
     ("heads?words=dog+-+lion", 422, "joined, as in horse+lion"),
     ("heads?words=dog&layers=3", 404, "tiny-gpt2 has layers 0 to 2"),
@@ -150,6 +156,7 @@ def test_text_is_text(live: TestClient) -> None:
         "seeds?words=%3Cscript%3E",
         "heads?words=%3Cscript%3E",
         "relation?pairs=%3Cscript>dog",
+        "transition?pairs=%3Cscript>dog",
         "prompt?text=%3C/textarea%3E%3Cscript%3E",
     ):
         page = live.get(f"/{GPT2}/{path}")
@@ -175,13 +182,16 @@ def test_without_a_worker_there_are_no_live_links(site_data: Path) -> None:
         for path in ("", "/ff/1/5", "/head/1/2", "/head/1/2/sub/0", "/token/300", "/search?q=dog"):
             links = parsed(visitor.get(f"/{GPT2}{path}").text).links()
             assert not [
-                link for link in links if urlsplit(link).path.endswith(("/seeds", "/relation", "/heads", "/prompt"))
+                link
+                for link in links
+                if urlsplit(link).path.endswith(("/seeds", "/relation", "/transition", "/heads", "/prompt"))
             ]
             assert not [link for link in links if "reading=" in link]
         for path in (
             "seeds",
             "seeds?words=dog",
             "relation",
+            "transition?pairs=dog>lion",
             "heads",
             "prompt",
             "prompt?text=dog",

@@ -89,7 +89,7 @@ def test_every_page_has_links_to_try(client: TestClient, document: dict[str, Any
     assert len(pages) == len([path for path in asked if "/classifier" not in path])  # which no model of the site has
     data = [link.replace(".json", "") for link in links if ".json" in link]
     assert sorted(data) == sorted(pages - {f"/{GPT2}/random"})
-    live = tuple(f"/{GPT2}/{name}" for name in ("seeds", "relation", "heads", "prompt"))
+    live = tuple(f"/{GPT2}/{name}" for name in ("seeds", "relation", "transition", "heads", "prompt"))
     assert all("?" in link for link in links if link.startswith(live))
     for link in links:
         assert link.startswith(live) or client.get(link).status_code in (200, 303), link

@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 from lexiscope.app.urls import DATA_FORMATS, format_address
 from lexiscope.precompute.live.wire.asks import PANEL_NAMES
 from tests.support.pages import parsed
-from tests.support.site import GPT2, HEADS, LLAMA, PAGES, PROMPT, RELATION, SEEDS
+from tests.support.site import GPT2, HEADS, LLAMA, PAGES, PROMPT, RELATION, SEEDS, TRANSITION
 
-LIVE_PAGES = ("seeds", "relation", "heads", "prompt")
-LIVE = (SEEDS, RELATION, HEADS, PROMPT)  # refused before a worker is asked
+LIVE_PAGES = ("seeds", "relation", "transition", "heads", "prompt")
+LIVE = (SEEDS, RELATION, TRANSITION, HEADS, PROMPT)  # refused before a worker is asked
 SYSTEM = (
     "/-/health", "/-/settings.json", "/-/metrics", "/openapi.json", "/robots.txt", "/favicon.ico", "/favicon.svg",
     "/help", "/static/lexiscope.css", f"/{LLAMA}/random", f"/{GPT2}/prompt.events", f"/{GPT2}/head/1/2/vo.events",

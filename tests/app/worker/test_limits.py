@@ -7,7 +7,7 @@ import pytest
 
 from lexiscope.app.settings import Settings
 from lexiscope.app.worker.limits import Limits
-from lexiscope.precompute.live.wire.asks import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
+from lexiscope.precompute.live.wire.asks import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk, TransitionAsk
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.grammar import HeadOff, Term, Word, WordPair
 
@@ -21,6 +21,7 @@ WORD = Word(word="a")
     (SeedsAsk(words=(TERM,) * 4, kind=("ff_key",), k=5), "4 words: up to 3 are taken (the setting seeds_limit)"),
     (RelationAsk(pairs=(PAIR,) * 3), None),
     (RelationAsk(pairs=(PAIR,) * 4), "4 pairs: up to 3"),
+    (TransitionAsk(pairs=(PAIR,) * 4), "4 pairs: up to 3"),
     (ThroughHeadsAsk(words=((WORD,) * 2, (WORD,)), layers=(0,)), None),
     (ThroughHeadsAsk(words=((WORD,) * 2, (WORD,) * 2), layers=(0,)), "4 words: up to 3"),
     (PromptAsk(text="a", k=5, off=(OFF,) * 4), "4 changes: up to 3"),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lexiscope.app.settings import Settings
-from lexiscope.app.worker.worker import Worker
+from lexiscope.app.worker.worker import MOST_KEPT, Worker
+from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.live.wire.asks import (
     PairsReadingAsk,
     PromptAsk,
@@ -18,6 +19,7 @@ from lexiscope.precompute.live.wire.asks import (
     StatesAsk,
     StatesReadingAsk,
     ThroughHeadsAsk,
+    TransitionAsk,
 )
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
@@ -64,6 +66,7 @@ async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None
             SEEDS,
             ReadingAsk(kind="ff_value", layer=1, index=3, reading="norm"),
             RelationAsk(pairs=(WordPair(source="dog", target="lion"),)),
+            TransitionAsk(pairs=(WordPair(source="dog", target="lion"),)),
             ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0,)),
         ):
             assert await ask(worker, quick)
@@ -112,6 +115,37 @@ async def test_equal_asks_are_computed_once(engine: HeldEngine) -> None:
         assert engine.batches == [[PROMPT.text], ["dog 1"]]
         assert await ask(worker, PROMPT) == answers[0]  # no longer under way: computed again
     assert len(engine.batches) == 3
+
+
+PAIRS = PairsReadingAsk(matrix="vo", layer=1, head=1, reading="norm", n=5)
+
+
+async def test_pairs_are_kept_for_the_next_visitor(engine: HeldEngine) -> None:
+    """The last ones used, so many of them; errors are not kept."""
+
+    def pairs(n: int) -> PairsReadingAsk:
+        return PAIRS.model_copy(update={"n": n})
+
+    computed: list[str] = []
+    async with working(engine) as worker:
+
+        async def asked(n: int, visitor: str) -> tuple[bytes, bool]:
+            computed.clear()
+            answer = await ask(worker, pairs(n), visitor, lambda stage, _: computed.append(stage))
+            return answer, bool(computed)
+
+        first, anew = await asked(1, "a")
+        assert anew
+        assert await asked(1, "b") == (first, False)
+        assert await ask(worker, PairsReadingAsk.model_validate(PAIRS.model_dump() | {"n": 1})) == first
+        for n in range(2, MOST_KEPT + 1):
+            await asked(n, "a")
+        assert await asked(1, "c") == (first, False)
+        await asked(MOST_KEPT + 1, "a")  # takes the place of the second, which nobody asked again
+        assert (await asked(1, "a"), (await asked(2, "b"))[1]) == ((first, False), True)
+        for _ in range(2):
+            with pytest.raises(NotFound):
+                await ask(worker, PAIRS.model_copy(update={"head": 99}))
 
 
 async def test_who_leaves_takes_nothing_from_others(engine: HeldEngine) -> None:
