@@ -5,10 +5,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lexiscope.app.html.line_chart import Level, Line, LineChart
+from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
 from lexiscope.app.html.numbers import HEAT_STEPS, percent
 from lexiscope.app.lists.view import Token, visible
 from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
+from lexiscope.precompute.shape import DIRECTION_KINDS
 
 WINDOW = 24  # how many positions of a text are shown beside each other
 LABEL_CHARACTERS = 11  # most characters of a label
@@ -91,6 +92,45 @@ def _cut(name: str, most: int) -> str:
 
 def _accuracies(curve: Mapping[str, Any]) -> list[float]:
     return [curve["embedding"]["accuracy"], *(row["accuracy"] for row in curve["by_layer"])]
+
+
+# The colours of the lines of a chart of shares, with their marks.
+_LOOKS: Mapping[Colour, Mark] = {"first": "circle", "second": "square", "third": "triangle", "plain": "none"}
+CHANCE_SHARE = 0.01  # so many random vectors have a z above the line of chance
+
+
+def worth_charts(rows: Sequence[Any]) -> list[LineChart]:
+    """Chart by layer the share of vectors above chance, by kinds, and that of neurons by what they do with what they
+    read. `rows` have the fields of a LayerRow."""
+    charts: list[LineChart] = []
+    for title, field, names, levels in (
+        ("Neurons above chance", "above", ("ff_key", "ff_up", "ff_value"), [Level("chance", CHANCE_SHARE)]),
+        ("Subheads above chance", "above", ("w_q", "w_k", "w_v", "w_o"), [Level("chance", CHANCE_SHARE)]),
+        ("Directions above chance", "above", DIRECTION_KINDS, [Level("chance", CHANCE_SHARE)]),
+        ("Neurons by class", "classes", ("strengthening", "weakening", "proportional"), []),
+    ):
+        shown = sorted((row.layer, getattr(row, field)) for row in rows if getattr(row, field))
+        lines = [
+            Line(
+                name,
+                name.removesuffix("ing"),
+                [_sum_of(shares, name) for _, shares in shown],
+                colour,
+                mark,
+                dashed=mark == "none",
+            )
+            for name, (colour, mark) in zip(names, _LOOKS.items(), strict=False)
+            if any(_sum_of(shares, name) is not None for _, shares in shown)
+        ]
+        if lines:
+            charts.append(LineChart(title, "layer", [layer for layer, _ in shown], lines, percent, levels))
+    return charts
+
+
+def _sum_of(shares: Mapping[str, float], name: str) -> float | None:
+    """Return the share of a kind, or of a class together with its conditional variant."""
+    found = [share for of, share in shares.items() if of.removeprefix("conditional ") == name]
+    return sum(found) if found else None
 
 
 def standard_error(share: float, count: int) -> float:

@@ -54,6 +54,10 @@ def predicted(value: float, predicts: str) -> str:
     return ratio(value) if predicts == "nearest" else percent(value)
 
 
+def z_text(z: float) -> str:
+    return f"{z:.1f}".replace("-", "−")
+
+
 def thousands(value: int) -> str:
     """Write a number with commas: 1234567 becomes "1,234,567"."""
     return f"{value:,}"

@@ -28,7 +28,7 @@ from lexiscope.app.html.assets import folder, template_environment
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
 from lexiscope.app.lists import checks as lengths
-from lexiscope.app.lists import difference
+from lexiscope.app.lists import difference, worth
 from lexiscope.app.lists.example_texts import example_texts
 from lexiscope.app.lists.labels import LABELS_SHOWN, as_label, page_of
 from lexiscope.app.lists.view import visible
@@ -141,6 +141,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "token_list": token_list,
         "unless_hidden": hubs.unless_hidden,
         "visible": visible,
+        "z_text": numbers.z_text,
     }
     jinja.globals |= {
         "ALL_LAYERS": grammar.ALL_LAYERS,
@@ -173,6 +174,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "hubs_of_page": hubs.marked,
         "is_bias": hubs.is_bias,
         "is_direction": DIRECTION_KINDS.__contains__,
+        "KIND_WORDS": glossary.KIND_WORDS,
         "KINDS": glossary.KINDS,
         "LABELS_SHOWN": LABELS_SHOWN,
         "link_to_head": links.head,
@@ -186,6 +188,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "most_attended": charts.most_attended,
         "most_similar": numbers.most_similar,
         "moved_change": grammar.moved_change,
+        "NEURON_CLASSES": worth.CLASSES,
         "no_run": difference.no_run,
         "offered_lengths": lengths.offered,
         "page_bibtex": citation.page_bibtex,
@@ -200,6 +203,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "ROLES": glossary.ROLES,
         "shown_positions": charts.shown_positions,
         "standard_error": charts.standard_error,
+        "standing": worth.standing,
         "stitching_charts": charts.stitching_charts,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
@@ -209,6 +213,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "vector_name": vector_name,
         "why_kinds_not_stored": not_stored.why_kinds_not_stored,
         "without_change": grammar.without_change,
+        "worth_charts": charts.worth_charts,
         "write_words": grammar.write_words,
     }
     return jinja

@@ -232,6 +232,8 @@ class LabelEntry:
     tokens: Sequence[str] = ()
     pairs: Sequence[Sequence[str]] = ()
     preset: str = "all"
+    title: str = ""  # otherwise the first words of the list
+    text: str = ""
 
 
 class Labelled(Protocol):
@@ -269,8 +271,9 @@ def _fields(model: str, entry: LabelEntry) -> Fields:
     one."""
     texts = [*entry.tokens, *(text for pair in entry.pairs for text in pair)]
     words = dict.fromkeys(word for text in texts if (word := text.strip()).isalpha())
-    title = (", ".join([*words][:TITLE_WORDS]) or entry.path)[:LONGEST_LABEL_TEXT]
-    fields = {"address": f"{model}/{entry.path}", "title": title, "text": "", "source": "", "url": ""}
+    title = (entry.title or ", ".join([*words][:TITLE_WORDS]) or entry.path)[:LONGEST_LABEL_TEXT]
+    address = f"{model}/{entry.path}".removesuffix("/")
+    fields = {"address": address, "title": title, "text": entry.text, "source": "", "url": ""}
     if not texts:
         return fields
     of_list = {"tokens": [*entry.tokens], "pairs": [*entry.pairs]}

@@ -12,8 +12,9 @@ from lexiscope.app.lists.checks import check_length, finite
 from lexiscope.app.lists.difference import relative
 from lexiscope.app.lists.kept_tokens import first_kept
 from lexiscope.app.lists.view import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
+from lexiscope.app.lists.worth import CHANCE, ThroughNorm, chance_of, through_norm
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layer.lists import Moments
+from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.answers import NOT_STORED as NOT_STORED
@@ -37,8 +38,11 @@ SHARE: Any = Field(
     "that is 0"
 )
 MOMENTS: Any = Field(
-    description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token, (score - "
-    "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
+    description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token at either "
+    "end, (score - mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
+)
+THROUGH_NORM: Any = Field(
+    exclude_if=lambda value: value is None, description="Only of a vector that writes and whose list means little"
 )
 SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # kinds of vectors by their names on a subhead's page
 COSINE_DIGITS = 4
@@ -60,6 +64,8 @@ class Vector:
     # the numbers of hidden hubs at the top and at the bottom
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None
     moments: Annotated[Moments | None, MOMENTS] = None
+    chance: Annotated[Chance | None, CHANCE] = None
+    through_norm: Annotated[ThroughNorm | None, THROUGH_NORM] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,7 @@ def _vector(index: Index, shard: Shard, kind: str, row: int, lens: str, ids: lis
             top=[], bottom=[], norm=norm, coherence=(None, None), base_norm=base_norm, change=change, unchanged=True
         )
     coherence_top, coherence_bottom = map(finite, shard.coherences(kind, row, lens))
+    moments, chance = index.moments(shard.layer, kind, row, lens), chance_of(index, kind, lens)
     top, bottom = map(scored_tokens, (index.tokens,) * 2, ids, scores.tolist(), cosines_of(scores, norm, lens))
     return Vector(
         top=top,
@@ -124,7 +131,9 @@ def _vector(index: Index, shard: Shard, kind: str, row: int, lens: str, ids: lis
         coherence=(coherence_top, coherence_bottom),
         base_norm=base_norm,
         change=change,
-        moments=index.moments(shard.layer, kind, row, lens),
+        moments=moments,
+        chance=chance,
+        through_norm=through_norm(index, shard, kind, row, moments, chance),
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -17,11 +17,23 @@ from lexiscope.app.lists.find_tokens import token_named
 from lexiscope.app.lists.kept_tokens import first_tokens
 from lexiscope.app.lists.similarity import TELLING, Shuffled, shuffled
 from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
-from lexiscope.app.lists.view import Token, ViewOfModel, of_index, token_of, tokens_of
+from lexiscope.app.lists.view import PAGE_ONLY, Token, ViewOfModel, of_index, token_of, tokens_of
+from lexiscope.app.lists.worth import (
+    CHANCE,
+    COSINES,
+    Class,
+    Cosines,
+    above_chance,
+    chance_of,
+    cosines_as_data,
+    mismatched,
+    of_class,
+)
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Moved, Page, PageNumber
 from lexiscope.app.urls import link
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.lists import Chance
 from lexiscope.precompute.index.layer.shard import NOTABLE, Shard
 from lexiscope.precompute.index.lookup import look_up_in_layer
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
@@ -30,7 +42,7 @@ from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import ENDS
 
 # numbers are sorted largest first; "-" before a name reverses the order
-SORTS = ("neuron", "norm", "coherence", "similarity")
+SORTS = ("neuron", "norm", "coherence", "similarity", "z")
 DIFFERENCE_SORTS = (*SORTS, "change")
 VECTORS = ("key", "up", "value")
 NUMBER = re.compile(r"[0-9]{1,9}")
@@ -54,6 +66,8 @@ LAYER_COLUMNS = (
     Column("coherence", "ratio", tip="coherence", sort="coherence"),
     Column("similarity", "number", tip="similarity", sort="similarity"),
     Column("similarity_bottom", "number", heading="with bottom", tip="similarity"),
+    Column("z", "number", format=".1f", tip="z", sort="z"),
+    Column("class", get=lambda row: row["cosines"] and row["cosines"]["class"], tip="in-and-out"),
 )
 # The last columns, only of a difference.
 CHANGE_COLUMNS = (
@@ -71,7 +85,7 @@ class LayerArguments(LensArguments):
     sort: Annotated[
         Literal[
             "neuron", "-neuron", "norm", "-norm", "coherence", "-coherence", "similarity", "-similarity",
-            "change", "-change",
+            "change", "-change", "z", "-z",
         ],
         Field(
             description="By what: numbers go from large to small, and `-` turns the order round. Only the neurons of a "
@@ -86,6 +100,10 @@ class LayerArguments(LensArguments):
             "answer is the address with its id"
         ),
     ] = None
+    above: Annotated[
+        Literal["chance"] | None, Field(description="Only neurons whose value's z 99 % of random vectors stay under")
+    ] = None
+    of_class: Annotated[Class | None, Field(alias="class", description="Only neurons of this class")] = None
     page: PageNumber = 1
     k: Annotated[
         int | None,
@@ -110,6 +128,8 @@ class NeuronRow(TypedDict):
     coherence: float | None  # the coherence of the value's top list
     similarity: Annotated[float | None, NOT_STORED]  # the similarity of the key's top with the value's top
     similarity_bottom: Annotated[float | None, NOT_STORED]  # the similarity of the key's top with the value's bottom
+    z: Annotated[float | None, NOT_STORED]  # that of the first token of the value's top list
+    cosines: Annotated[Cosines | None, COSINES]
     change: Annotated[NotRequired[float | None], ROW_CHANGE]  # the change of the value
     change_key: Annotated[NotRequired[float | None], ROW_CHANGE]
 
@@ -127,6 +147,9 @@ class LayerView(ViewOfModel):
     shuffled: Annotated[Shuffled | None, NOT_STORED]
     change: Annotated[dict[str, float | None] | None, LAYER_CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
+    chance: Annotated[Chance | None, CHANCE] = None  # of values
+    # by cosine, what 99 % of mismatched vectors of the layer stay under
+    mismatched: Annotated[dict[str, float], PAGE_ONLY] = field(default_factory=dict)
     rows: list[NeuronRow]
 
     def about(self) -> dict[str, Any]:
@@ -141,7 +164,7 @@ class LayerView(ViewOfModel):
         columns = (*LAYER_COLUMNS, *(CHANGE_COLUMNS if self.minus else ()))
         changes = [column.name for column in CHANGE_COLUMNS if self.minus]
         return [
-            csv_order("neuron", "norm", "coherence", "similarity", "similarity_bottom", *changes),
+            csv_order("neuron", "norm", "coherence", "similarity", "similarity_bottom", "z", "class", *changes),
             Table(title, tuple(_with_agreeing_ends(columns)), self.rows, "people"),
             Table("", columns, self.rows, "programs"),
         ]
@@ -151,6 +174,8 @@ class LayerView(ViewOfModel):
         needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
         left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
         left_out |= set() if stored.similarity else {"similarity", "similarity_bottom"}
+        left_out |= set() if any(row["z"] is not None for row in self.rows) else {"z"}
+        left_out |= set() if self.mismatched else {"class"}
 
         def link_to(row: NeuronRow) -> str:
             return link("neuron", self.model, self.layer, row["neuron"], lens=self.lens)
@@ -241,7 +266,7 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
         named = {**dict(ask), "token": token_named(index, token), "page": 1}
         raise Moved(link("layer", index.manifest.model, at.layer, **named))
     k = list_length(index, ask.k, index.manifest.k, index.manifest.k)
-    neurons, shard = _ordered_neurons(index, at.layer, lens, ask.sort, token), index.shard(at.layer)
+    neurons, shard = _ordered_neurons(index, at.layer, ask, token), index.shard(at.layer)
     if lists:
         return _lists(site, at, ask, neurons.tolist(), k)
     page, size = site.window(ask.page, site.settings.layer_rows)
@@ -259,6 +284,8 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
         shuffled=shuffled(shard, "ff", lens) if index.stored.similarity else None,
         change=layer_changes(shard, kinds) if difference else None,
         unchanged=True if difference and is_unchanged(shard, kinds) else None,
+        chance=chance_of(index, "ff_value", lens),
+        mismatched=mismatched(index, at.layer),
         rows=_rows(index, shard, lens, neurons[page_slice(page, size)], site.left_out(lens)),
     )
 
@@ -292,8 +319,9 @@ def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int]
     )
 
 
-def _ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int | None) -> Array:
-    """Return the neurons of the table in its order; with a token, only those whose key or value lists it."""
+def _ordered_neurons(index: Index, layer: int, ask: LayerArguments, token: int | None) -> Array:
+    """Return the neurons of the table in its order: with a token, only those whose key or value lists it."""
+    lens, sort = ask.lens, ask.sort
     position("sort", sort.removeprefix("-"), DIFFERENCE_SORTS if index.stored.difference else SORTS)
     check_lens(index, lens)
     check_kinds(index, *_needed(index, sort))
@@ -302,20 +330,31 @@ def _ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int 
     if token is not None:  # only the neurons whose key or value lists it, at either end
         found = look_up_in_layer(index, layer, token, lens, kinds)
         chosen = np.unique(np.concatenate([listings.index for listings in found.values()]))
-    return chosen[_order(shard, chosen, lens, sort, kinds)]
+    if ask.above:
+        check_kinds(index, "ff_value")
+        chosen = chosen[above_chance(index, "ff_value", lens, _all_z(index, layer, lens)[chosen])]
+    if ask.of_class:
+        chosen = chosen[of_class(index, layer, ask.of_class)[chosen]]
+    return chosen[_order(index, shard, chosen, lens, sort, kinds)]
+
+
+def _all_z(index: Index, layer: int, lens: str) -> Floats:
+    """Return z of the first token of each neuron's value, (d_mlp,); NaN where it is not stored."""
+    both = index.all_z(layer, "ff_value", lens) if "ff_value" in index.stored.kinds else None
+    return np.full(index.shape.d_mlp, np.nan, np.float32) if both is None else both[:, 0]
 
 
 def _needed(index: Index, sort: str) -> tuple[str, ...]:
     """Return the kinds of vectors of which at least one must be stored to sort the table by `sort`."""
     match sort.removeprefix("-"):
-        case "norm" | "coherence":
+        case "norm" | "coherence" | "z":
             return ("ff_value",)
         case "similarity":
             return ("ff_key",) if "ff_value" in index.stored.kinds else ("ff_value",)
     return ("ff_key", "ff_value")
 
 
-def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[str]) -> Array:
+def _order(index: Index, shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[str]) -> Array:
     """Return the order of the chosen neurons. Undefined numbers come last in both directions, and neurons with equal
     numbers are in the order of their own. If sorted by change, a neuron counts by the vector of these `kinds` that
     changed most."""
@@ -326,6 +365,7 @@ def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[st
         "norm": lambda: shard.all_norms("ff_value"),
         "coherence": lambda: shard.all_coherences("ff_value", lens),
         "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger similarity of the two ends
+        "z": lambda: _all_z(index, shard.layer, lens),
         # the larger change of key and value
         "change": lambda: np.fmax.reduce([vector_changes(shard, kind) for kind in kinds]),
     }
@@ -340,7 +380,11 @@ def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset
     )
     norms, coherences = _value_columns(index, shard, lens, neurons)
     with_top, with_bottom = _similarities(index, shard, lens, neurons)
-    columns = zip(neurons.tolist(), keys, values, bottoms, norms, coherences, with_top, with_bottom, strict=False)
+    z, cosines = _all_z(index, shard.layer, lens)[neurons].tolist(), index.cosines(shard.layer)
+    classes = repeat(None) if cosines is None else cosines_as_data(index, cosines[neurons])
+    columns = zip(
+        neurons.tolist(), keys, values, bottoms, norms, coherences, with_top, with_bottom, z, classes, strict=False
+    )
     rows: list[NeuronRow] = [
         {
             "neuron": neuron,
@@ -351,8 +395,10 @@ def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset
             "coherence": None if coherence is None else finite(coherence),
             "similarity": similarity,
             "similarity_bottom": similarity_bottom,
+            "z": finite(z_of_value),
+            "cosines": both,
         }
-        for neuron, key, value, bottom, norm, coherence, similarity, similarity_bottom in columns
+        for neuron, key, value, bottom, norm, coherence, similarity, similarity_bottom, z_of_value, both in columns
     ]
     if index.stored.difference:
         _add_changes(index, shard, rows, neurons)

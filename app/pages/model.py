@@ -12,6 +12,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import CHANGE, MATRIX, SCORE, Column, Table, change_of
+from lexiscope.app.html.numbers import percent
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import architecture_name
 from lexiscope.app.lists.checks import finite
@@ -33,6 +34,7 @@ from lexiscope.app.lists.kept_tokens import (
 from lexiscope.app.lists.readable import INDISTINCT, FreshWords, readable
 from lexiscope.app.lists.vectors import NOT_STORED, SUBHEAD_KINDS, UNCHANGED
 from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, of_index, token_pairs, tokens_of
+from lexiscope.app.lists.worth import ABOVE, CLASS_SHARES, class_shares, shares_above
 from lexiscope.app.lists.worth_reading import (
     CARD_TOKENS,
     HEAD_LENS,
@@ -242,6 +244,8 @@ class LayerRow:
     coherence: tuple[int, ...] = ()
     vo: tuple[HeadCell, ...] = ()  # empty if the layer is not ready, or the index stores no pairs (see provenance)
     qk: tuple[HeadCell, ...] = ()
+    above: Annotated[dict[str, float] | None, ABOVE] = None
+    classes: Annotated[dict[str, float] | None, CLASS_SHARES] = None
     change: Annotated[dict[str, float | None] | None, LAYER_CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
 
@@ -280,6 +284,12 @@ class ModelView(ViewOfModel):
         """Return the largest change, over all layers, of the vectors of one kind in a layer."""
         return max((value for row in self.rows for value in (row.change or {}).values() if value), default=1.0)
 
+    def worth_tables(self) -> list[Table]:
+        """Make tables of the shares by layer of vectors above chance, and of neurons by class."""
+        title = f"{self.model}, vectors above the line of chance ({self.lens})"
+        tables = _shares(title, self.rows, "above"), _shares(f"{self.model}, neurons by class", self.rows, "classes")
+        return [table for table in tables if table.rows]
+
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "lens": self.lens, "preset": self.preset}
 
@@ -301,13 +311,24 @@ class ModelView(ViewOfModel):
             for cell in of_matrix
         ]
         if self.minus:
-            return _change_tables(self, head_lens, cells)
+            return [*_change_tables(self, head_lens, cells), *self.worth_tables()]
         return [
             neurons("most coherent neurons", "coherence", self.neurons or ()),
             neurons("neurons whose key and value agree", "similarity", self.agreeing or (), Column("end")),
             Table(f"{self.model}, most coherent heads ({head_lens}, {HEAD_PRESET})", heads, self.heads or (), "people"),
             Table("", (layer, matrix, head, Column("coherence", "ratio"), *pair), cells, "programs"),
+            *self.worth_tables(),
         ]
+
+
+def _shares(title: str, rows: Sequence[LayerRow], field: Literal["above", "classes"]) -> Table:
+    """Make a table with a row for each layer that has such shares, and a column for each of their names."""
+    by_layer: list[dict[str, Any]] = [
+        {"layer": row.layer, **{name: percent(share) for name, share in shares.items()}}
+        for row in rows
+        if (shares := getattr(row, field))
+    ]
+    return Table(title, tuple(Column(name, css="n") for name in by_layer[0]) if by_layer else (), by_layer, "people")
 
 
 def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, Any]]) -> list[Table]:
@@ -450,6 +471,8 @@ def _row(index: Index, shard: Shard, lens: str, preset: str, left_out: frozenset
         coherence=counts,
         vo=cells.get("vo", ()),
         qk=cells.get("qk", ()),
+        above=shares_above(index, shard.layer, lens),
+        classes=class_shares(index, shard.layer),
         change=layer_changes(shard, stored.weight_kinds) if difference else None,
         unchanged=True if difference and is_unchanged(shard, stored.weight_kinds) else None,
     )

@@ -35,6 +35,7 @@ from lexiscope.app.lists.vectors import (
     vector_reading,
 )
 from lexiscope.app.lists.view import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel, of_index
+from lexiscope.app.lists.worth import COSINES, Cosines, cosines_as_data, mismatched
 from lexiscope.app.pages.page import Address, AnyReading, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
@@ -179,6 +180,9 @@ class NeuronView(ParameterView):
     opposed: Annotated[list[Token], Field(description="Of these, at the bottom of up")]
     shuffled: Annotated[Shuffled | None, NOT_STORED]
     telling: Annotated[bool, PAGE_ONLY] = False  # True if the similarity is too large to come from chance
+    cosines: Annotated[Cosines | None, COSINES] = None
+    # by cosine, what 99 % of mismatched vectors of the layer stay under
+    mismatched: Annotated[dict[str, float], PAGE_ONLY] = field(default_factory=dict)
 
     @property
     def vectors(self) -> Mapping[str, Vector | None]:
@@ -280,6 +284,7 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
     shared = agreed.shared if agreed else []
     in_up = [set(end.tolist()) for end in ids["up"]] if "up" in ids else [set(), set()]
     along, opposed = ([token for token in shared if token["id"] in end] for end in in_up)
+    cosines = index.stats(at.layer, "ff.cosines", at.neuron)
     return NeuronView(
         **_common(site, at, ask),
         neuron=at.neuron,
@@ -294,6 +299,8 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
         opposed=opposed,
         shuffled=agreed.shuffled if agreed else None,
         telling=agreed is not None and agreed.is_telling,
+        cosines=None if cosines is None else cosines_as_data(index, cosines[None])[0],
+        mismatched=mismatched(index, at.layer),
         labels=labels_of(index, site.library.labels.of(index).of_neuron(at.layer, at.neuron)),
         note=neuron_note(index.shape),
     )

@@ -209,9 +209,9 @@ class Index:
         moments, z = self.stats(layer, f"{kind}.moments", *at), self.stats(layer, f"{kind}.z", *at)
         if moments is None or z is None:
             return None
-        numbers = [*moments.tolist(), float(z[0])]
-        mean, sd, skew, kurtosis, z = (number if math.isfinite(number) else None for number in numbers)
-        return Moments(mean=mean, sd=sd, skew=skew, kurtosis=kurtosis, z=z)
+        numbers = [number if math.isfinite(number) else None for number in [*moments.tolist(), *z.tolist()]]
+        mean, sd, skew, kurtosis, of_top, of_bottom = numbers
+        return Moments(mean=mean, sd=sd, skew=skew, kurtosis=kurtosis, z=of_top, z_bottom=of_bottom)
 
     def all_z(self, layer: int, kind: str, lens: str) -> Floats | None:
         """Return z of the first token at both ends of every list of a kind, (n, ends), NaN where all scores are equal;

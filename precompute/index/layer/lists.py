@@ -46,6 +46,7 @@ class Moments(TypedDict):
     skew: float | None
     kurtosis: float | None  # excess kurtosis: 0 for a normal distribution
     z: float | None  # (score - mean) / sd of the first token at the top
+    z_bottom: float | None  # that of the first token at the bottom
 
 
 @dataclass(frozen=True, slots=True)

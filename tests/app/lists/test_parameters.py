@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
-from lexiscope.app.pages.seeds import SeedRankingView
+from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import TermUsed
@@ -45,7 +45,7 @@ def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> d
         lists = [[{**each, "cosine": round(each["score"] / norm, 4)} for each in entries] for entries in lists]
     return {
         "top": lists[0], "bottom": lists[1], "norm": norm, "coherence": defined(arrays[f"{kind}.coherence"][row, lens]),
-        "moments": None,
+        "moments": None, "chance": None,
     }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_ff(index: Index) -> None:
         "key": expected_vector(arrays, "ff_key", 4, 1),
         "value": expected_vector(arrays, "ff_value", 4, 1), "similarity": agreed["top"],
         "similarity_bottom": agreed["bottom"], "agrees": agreed["end"], "shared": agreed["shared"], "along": [],
-        "opposed": [], "shuffled": agreed["shuffled"], "matches": {}, "note": "",
+        "opposed": [], "shuffled": agreed["shuffled"], "matches": {}, "note": "", "cosines": None,
     }  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_ff_has_up_where_neurons_are_gated(indexes: dict[str, Index]) -> None:
     assert content["up"] == expected_vector(shard_arrays(LLAMA, seed=2), "ff_up", 3, 0)
     assert content.keys() == {
         "model", "build", "layer", "neuron", "lens", "key", "value", "up", "similarity", "similarity_bottom",
-        "agrees", "shared", "along", "opposed", "shuffled", "matches", "note",
+        "agrees", "shared", "along", "opposed", "shuffled", "matches", "note", "cosines",
     }  # fmt: skip
 
 
@@ -172,8 +172,9 @@ def test_json_is_ascii_and_holds_any_token(index: Index) -> None:
     assert text.isascii()
     for token in range(len(raw_tokens())):
         text = index.tokens.text(token)
+        nothing: Any = {"words": "", "nearest": [], "nearest_hubs": [], "heads": []}
         seed: TermUsed = {"word": text, "tokens": [{"id": token, "token": text}], "weight": 1.0}
-        view = SeedRankingView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[seed], results=[])
+        view = SeedsView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[seed], results=[], **nothing)
         assert decoded(view)["seeds"] == [seed]
 
 

@@ -28,6 +28,8 @@ ROWS = {
             "coherence": None if neuron == 1 else arrays["ff_value.coherence"][neuron, at, 0].item(),
             "similarity": arrays["ff.similarity"][neuron, at, 0].item(),
             "similarity_bottom": arrays["ff.similarity"][neuron, at, 1].item(),
+            "z": None,
+            "cosines": None,
         }
         for neuron in range(shape.d_mlp)
     ]

@@ -36,6 +36,8 @@ PATHS = {
     "labels": (f"/{LLAMA}/labels",),
     "paper": (f"/{GPT2}/paper?as=gpt2-medium",),
     "comparison": (f"/{GPT2}/vs/{LLAMA}?kind=w_k",),
+    "vectors": (f"/{GPT2}/vectors", f"/{LLAMA}/vectors?kind=w_v&sort=similarity"),
+    "sample": (f"/{LLAMA}/sample", f"/{GPT2}/sample?kind=ff_key&layers=1-2&n=4&good=1,3"),
 }
 SYSTEM = ("/-/help", "/-/settings", "/docs")
 DATA = ("/-/health", "/-/settings.json", "/-/metrics", "/openapi.json", "/robots.txt", "/favicon.ico", "/favicon.svg")
