@@ -46,7 +46,7 @@ LISTED_TRANSITIONS = (
     Column("reads", "token", get=lambda row: row["tokens"][0]),
     Column("rank in its key", "number", get=lambda row: row["ranks"][0]),
     Column("lists", "token", get=lambda row: row["tokens"][1], page_heading="its value lists"),
-    Column("rank", get=lambda row: f"{row['ranks'][1]}{', bottom' if row['end'] == 'bottom' else ''}"),
+    Column("rank in its value", get=lambda row: f"{row['ranks'][1]}{', bottom' if row['end'] == 'bottom' else ''}"),
 )
 
 
