@@ -264,8 +264,18 @@ TERMS = {
     "rank-in-value": Term("rank in the value", "The second word’s place among all tokens in what the neuron writes."),
     "seeds": Term(
         "seed words",
-        "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding, or "
-        "by their cosines.",
+        "A few words that stand for a concept. The paper's score is the dot product of a vector with their average "
+        "embedding; under the lens cosine, the mean of the vector's cosines with the words.",
+    ),
+    "fit": Term(
+        "fit",
+        "How well a vector fits seed words: its dot product with the average of the words and of their 20 nearest "
+        "tokens, over the spread (standard deviation) of its scores of all tokens. A vector that likes all frequent "
+        "tokens has a wide spread.",
+    ),
+    "cosine-with-words": Term(
+        "cosine with the words",
+        "Of a vector with the average of seed words: their dot product over their lengths, from -1 to 1.",
     ),
     "evolution": Term(
         "evolution",
@@ -436,6 +446,21 @@ KINDS = {
     "vo_out": "VO directions written",
     "qk_query": "QK query directions",
     "qk_key": "QK key directions",
+}
+
+# What vectors of a kind do, as people choose among kinds.
+KIND_WORDS = {
+    "ff_key": "what neurons read",
+    "ff_up": "what sets their strength",
+    "ff_value": "what neurons write",
+    "w_q": "what heads ask for",
+    "w_k": "what heads are found by",
+    "w_v": "what heads take up",
+    "w_o": "what heads write",
+    "vo_in": "what heads take up, by directions",
+    "vo_out": "what heads write, by directions",
+    "qk_query": "what heads ask for, by directions",
+    "qk_key": "what heads are found by, by directions",
 }
 
 _BEGINS = "Put before every text by the tokenizer; heads often look there when they find nothing else."

@@ -38,6 +38,7 @@ def html(
     sorter: Callable[[Column], Any] | None = None,
     cells: Mapping[str, Macro] | None = None,
     empty: str | Markup = "",
+    line: tuple[int, str] | None = None,
 ) -> Markup:
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
@@ -45,7 +46,7 @@ def html(
     and their ranks are links to them; rows whose keys are `marked` get a dot. `heads` maps names of columns to HTML
     after their heading, `sorter` is a macro that writes the heading of a column by which the table can be sorted, and
     `cells` maps names of columns to macros that write a cell from a row and the column's name. A table without rows
-    shows `empty`.
+    shows `empty`. A `line` is a number of rows and a text that is written below them, over the whole width.
     """
     columns = table.columns_for("people")
     rows = list(table.rows)
@@ -64,7 +65,9 @@ def html(
     ]
     written.append("</thead>\n<tbody>\n")
     key = table.key if row_id or marked else None
-    for row in rows:
+    for at_row, row in enumerate(rows):
+        if line and line[0] == at_row:
+            written.append(_line(line[1], columns))
         of_row = key(row) if key else None
         identified = f' id="{row_id}{_name(of_row)}"' if row_id else ""
         written.append(f"<tr{identified}{_DOT if marked and of_row in marked else ''}>")
@@ -74,6 +77,8 @@ def html(
                 break
             written.append(write(row))
         written.append("\n")
+    if line and line[0] == len(rows):
+        written.append(_line(line[1], columns))
     if not rows and empty:
         written.append(f'<tr><td><td colspan="{len(columns) - 1}" class="none">{escape_text(empty)}\n')
     written.append("</tbody></table>")
@@ -94,6 +99,10 @@ def z_cells(chance: Chance | None) -> Macro:
 
 
 _DOT = ' class="m"'
+
+
+def _line(text: str, columns: Sequence[Column]) -> str:
+    return f'<tr class="line"><td colspan="{len(columns)}">{escape_text(text)}\n'
 
 
 def _name(key: Any) -> str:

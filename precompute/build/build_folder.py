@@ -132,15 +132,8 @@ def in_order(pieces: Collection[Piece]) -> list[Piece]:
     top = max((piece.layer for piece in pieces if piece.layer is not None), default=None)
 
     def turn(piece: Piece) -> tuple[int, int, int]:
-        when = (
-            2
-            if piece.part in ("neighbours", "chance")
-            else 0
-            if piece.layer is None
-            else 1
-            if piece.layer == top
-            else 3
-        )
+        late = piece.part in ("neighbours", "chance")
+        when = 2 if late else 0 if piece.layer is None else 1 if piece.layer == top else 3
         return when, -(piece.layer or 0), [*PARTS].index(piece.part)
 
     return sorted(pieces, key=turn)

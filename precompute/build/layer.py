@@ -24,7 +24,7 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tokens import distinct_classes, whole_words
 from lexiscope.precompute.project.coherence import DEPTH, Directions, coherence, hubs, pair_coherence
 from lexiscope.precompute.project.embedding import Embedding
-from lexiscope.precompute.project.in_and_out import NeuronVectors
+from lexiscope.precompute.project.in_and_out import cosines_of_neurons
 from lexiscope.precompute.project.moments import Moments, MomentsOfProducts
 from lexiscope.precompute.project.pairs.head_pairs import Ends, Matrix, top_pairs
 from lexiscope.precompute.project.pairs.masks import Masks
@@ -207,8 +207,8 @@ def _neuron_arrays(context: BuildContext, layer: int) -> Arrays:
         return {}
     gain, centres = model.norm_in_front(layer)
     vectors = {kind: model.vectors(layer, kind) for kind in model.shape.kinds if kind.startswith("ff_")}
-    neurons = NeuronVectors(vectors, gain.cpu().numpy().astype(np.float64), centres)
-    return {"ff.cosines": neurons.cosines(), "ff.mismatched": neurons.mismatched()}
+    cosines, mismatched = cosines_of_neurons(vectors, gain.numpy().astype(np.float64), centres)
+    return {"ff.cosines": cosines, "ff.mismatched": mismatched}
 
 
 def _compile(projector: Projector, V: torch.Tensor) -> None:

@@ -113,7 +113,7 @@ def _lines(context: BuildContext, kind: str, V: Float32) -> Float32:
         context.moments[SIDES[kind]].write(vectors, product, made, rows)
 
     see_products(context, kind, torch.from_numpy(V), see)
-    return lines(made.z[..., ENDS.index("top")]).astype(np.float32)
+    return np.stack([lines(of_lens) for of_lens in made.z[..., ENDS.index("top")].T])
 
 
 def _make_lists(context: BuildContext, layer: int | None, step: Step, measured: Measured | None) -> Arrays:

@@ -16,7 +16,7 @@ from lexiscope.precompute.files import damaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.checks import SIGNS, list_error, unsound
 from lexiscope.precompute.index.layer.shard import Shard
-from lexiscope.precompute.index.layout import MOMENTS
+from lexiscope.precompute.index.layout import MOMENTS, NEURON_PAIRS
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
 
@@ -116,8 +116,11 @@ def pair_columns(
 
 
 def stats_columns(index: Index, layer: int, lenses: Sequence[str]) -> Columns:
-    """Return the moments of all lists of a layer. `z_top` and `z_bottom` are those of the first token at either end."""
-    file, kinds = index.part("stats", layer), index.stored.kinds
+    """Return the moments of all lists of a layer, and what else is stored of their vectors, NaN where it is not.
+    `z_top` and `z_bottom` are those of the first token at either end; `line95` and `line99` those that z reaches by
+    chance."""
+    file, kinds, cosines = index.part("stats", layer), index.stored.kinds, index.cosines(layer)
+    neurons = [kind for kind in kinds if kind.startswith("ff_")]
     lens_at = _positions("lens", lenses, index.stored.lenses)
     moments, z = (
         np.concatenate([file.array(f"{kind}.{name}")[:, lens_at] for kind in kinds]) for name in ("moments", "z")
@@ -127,6 +130,17 @@ def stats_columns(index: Index, layer: int, lenses: Sequence[str]) -> Columns:
     heads = np.concatenate([np.zeros(len(at), np.uint16) if head is None else head for head, at in places])
     has_no_head = np.concatenate([np.full(len(at), head is None) for head, at in places])
     vector, lens = _axes(z.shape[:2])
+    chance = [[index.chance(kind, lens) for lens in lenses] for kind in kinds]
+    found = np.array(
+        [[(c.line95, c.line99) if c else (np.nan,) * 2 for c in of_kind] for of_kind in chance], np.float32
+    )
+
+    def of_vectors(known: Mapping[str, Array | None]) -> Array:
+        """Return a number of each vector, in a row for each lens; NaN of kinds without numbers."""
+        made = [known.get(kind) for kind in kinds]
+        unknown = [np.full(index.shape.count(kind), np.nan, np.float32) for kind in kinds]
+        return np.concatenate([no if some is None else some for some, no in zip(made, unknown, strict=True)])[vector]
+
     return {
         "layer": np.full(len(vector), layer, np.uint16),
         "kind": Named(of_kind[vector], kinds),
@@ -135,6 +149,12 @@ def stats_columns(index: Index, layer: int, lenses: Sequence[str]) -> Columns:
         "lens": Named(lens.astype(np.int8), lenses),
         **{name: moments[vector, lens, at] for at, name in enumerate(MOMENTS)},
         **{f"z_{end}": z[vector, lens, at] for at, end in enumerate(ENDS)},
+        **{f"line{share}": found[of_kind[vector], lens, at] for at, share in enumerate((95, 99))},
+        "unembedding": of_vectors({kind: index.unembedding(layer, kind) for kind in kinds}),
+        **{
+            f"cos_{one[3:]}_{other[3:]}": of_vectors({} if cosines is None else dict.fromkeys(neurons, cosines[:, at]))
+            for at, (one, other) in enumerate(NEURON_PAIRS)
+        },
     }
 
 

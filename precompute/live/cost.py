@@ -39,10 +39,10 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
         case asks.PromptAsk() if isinstance(w, Weights):
             return prompt_cost(w, ask, tokens)
         case asks.SeedsAsk():
-            vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kind) & set(s.kinds))
+            vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kinds) & set(s.kinds))
             rows = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
             lists = ask.k * first_tokens_cost(s, ask.unbuilt)
-            return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kind, range(s.n_layers))
+            return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kinds, range(s.n_layers))
         case asks.RelationAsk():
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s) + vocabulary
         case asks.TransitionAsk():

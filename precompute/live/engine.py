@@ -68,7 +68,7 @@ class Engine:
         self.tokenizer_file = tokenizer_file
         self.words = Words.of(parameters, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # in characters, or in bytes
-        self.seed_search = SeedSearch(parameters, self.words)
+        self.seed_search = SeedSearch(parameters, self.words, lambda: self._word_tokens)
         self.transition_search = TransitionSearch(parameters, self.words)
 
     @classmethod
@@ -137,7 +137,8 @@ class Engine:
     def cost(self, ask: Ask[Any], tokens: int = 0) -> float:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         made = self.readings.made if isinstance(self.parameters, Weights) else ()
-        return ask_cost(self.parameters, ask, tokens, made)
+        cost = ask_cost(self.parameters, ask, tokens, made)
+        return cost + (self.seed_search.cost_of_fit(ask) if isinstance(ask, SeedsAsk) else 0)
 
     def check(self, ask: Ask[Any]) -> None:
         """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,9 +11,12 @@ from tokenizers import Tokenizer
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.tokens import MASKS
 from lexiscope.precompute.live.parameters import LoadedParameters
-from lexiscope.precompute.live.seed_ranking import direction, find_seed
+from lexiscope.precompute.live.seed_words import find_seed
 from lexiscope.precompute.live.wire.grammar import Spelling
-from lexiscope.precompute.project.embedding import Embedding, Float64
+from lexiscope.precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
+from lexiscope.precompute.project.moments import CONSTANT
+
+COVARIANCE_ROWS = 4096  # rows of a vocabulary whose float64 copy is in memory at once
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,30 @@ class Vocabulary:
     def direction(self, e: Float64, name: str) -> Float64:
         """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, which mentions
         `name`, if it has no direction."""
-        return direction(e, self.mean, name)
+        centred = e - self.mean
+        length = np.linalg.norm(centred)
+        if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(self.mean)) + SMALLEST_NORM:
+            raise BadRequest(f"{name!r} has no direction: it stands at the mean of all tokens. Use the lens dot.")
+        return np.asarray(centred / length)
+
+    @cached_property
+    def covariance(self) -> Float64:
+        """Return the covariance of all tokens' embeddings, (d_model, d_model): the scores v · e of a vector v have the
+        variance vᵀ covariance v."""
+        total = np.zeros((len(self.mean), len(self.mean)))
+        for start in range(0, len(self.embedding.rows), COVARIANCE_ROWS):
+            centred = self.embedding.rows[start : start + COVARIANCE_ROWS] - self.mean
+            total += centred.T @ centred
+        return total / len(self.embedding.rows)
+
+    def spreads(self, vectors: Float64) -> Float64:
+        """Return the standard deviations (n,) over all tokens of the scores of vectors (n, d_model); 0 where all scores
+        are equal up to rounding."""
+        variances = np.einsum("nd,nd->n", vectors @ self.covariance, vectors)
+        spreads = np.sqrt(np.maximum(variances, 0))
+        size = np.sqrt(np.mean(self.embedding.norm**2))
+        rounding = CONSTANT * size * np.linalg.norm(vectors, axis=1) + SMALLEST_NORM
+        return np.where(spreads > rounding, spreads, 0.0)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.project.embedding import Float32, Float64
+from lexiscope.precompute.project.embedding import Float32
 
 DRAWS = 1000  # vectors of each source
-SHARES = (0.95, 0.99)  # shares of the vectors that stay under a line
+SHARES = (0.95, 0.99)  # shares of random vectors, or of mismatched pairs, that stay under a line
 
 
 def gaussian_vectors(d_model: int) -> Float32:
@@ -18,9 +18,8 @@ def gaussian_vectors(d_model: int) -> Float32:
 
 
 def draws_of_layers(n_layers: int) -> list[slice]:
-    """Return which of the DRAWS mixtures are of each layer: as many of one as of another, or one more of the first."""
-    bounds = [-(-DRAWS * layer // n_layers) for layer in range(n_layers + 1)]
-    return [slice(*of_layer) for of_layer in pairwise(bounds)]
+    """Return which of the DRAWS mixtures are of each layer: of all as many, or one more of some."""
+    return [slice(*bounds) for bounds in pairwise(-(-DRAWS * layer // n_layers) for layer in range(n_layers + 1))]
 
 
 def mixtures(V: Float32, layer: int, count: int) -> Float32:
@@ -30,8 +29,7 @@ def mixtures(V: Float32, layer: int, count: int) -> Float32:
     return np.asarray(coefficients.astype(np.float32) @ V)
 
 
-def lines(z: NDArray[np.float32]) -> Float64:
-    """Return which z (DRAWS, lenses) the SHARES of draws stay under, (lenses, SHARES). Draws without z, as those of
-    vectors of zeros, are left out; without any, lines are NaN."""
-    of_lenses = [of_lens[np.isfinite(of_lens)] for of_lens in z.T.astype(np.float64)]
-    return np.stack([np.quantile(of_lens, SHARES) if len(of_lens) else np.full(2, np.nan) for of_lens in of_lenses])
+def lines(numbers: NDArray[np.float32]) -> Float32:
+    """Return which numbers the SHARES of all (n,) stay under, (2,). NaN are left out; without others, lines are NaN."""
+    known = numbers[np.isfinite(numbers)].astype(np.float64)
+    return (np.quantile(known, SHARES) if len(known) else np.full(2, np.nan)).astype(np.float32)

@@ -61,6 +61,12 @@ class BruteForce:
             return (tuned - base).numpy().astype(np.float64)
         return self.model.vectors(layer, kind)[numbers].numpy().astype(np.float64)
 
+    def norm_in_front(self, layer: int) -> tuple[Float64, bool]:
+        """Return the gain of the norm in front of a layer's neurons (d_model,), and whether it centres."""
+        assert not isinstance(self.model, Difference)
+        gain, centres = self.model.norm_in_front(layer)
+        return gain.numpy().astype(np.float64), centres
+
     def norms_of_base(self, layer: int, kind: str, numbers: Ids) -> Float64:
         """Return the norms of the base's vectors, (len(numbers),), of a difference."""
         assert isinstance(self.model, Difference)

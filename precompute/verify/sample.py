@@ -19,7 +19,7 @@ from lexiscope.precompute.verify.brute_force import FACTORS, BruteForce, Float64
 from lexiscope.precompute.verify.brute_lists import LAST_BIT, SMALLEST_FLOAT32, Hubs, falls_in_order, same_cosine
 from lexiscope.precompute.verify.directions import directions_error, doubtful
 from lexiscope.precompute.verify.sample_classifier import check_classifier
-from lexiscope.precompute.verify.stats import stats_error
+from lexiscope.precompute.verify.stats import chance_error, stats_error
 from lexiscope.precompute.verify.sums import Result
 from lexiscope.precompute.weights.difference import Parameters
 
@@ -92,6 +92,9 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
         lists = [index.shard(layer).array(f"{name}.ids")[0] for name in (*stored.kinds[-1:], *stored.matrices[:1])]
         for token in (*(int(rng.choice(ids.ravel())) for ids in lists), int(rng.integers(shape.d_vocab))):
             yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_error, token)
+    if index.has_part("chance") and stored.weight_kinds:
+        kind = str(rng.choice(stored.weight_kinds))
+        yield f"lines of chance of {kind}", _checked(index, None, chance_error, brute, kind, part="chance")
 
 
 def new_seed() -> int:
@@ -100,17 +103,18 @@ def new_seed() -> int:
 
 
 def _checked(
-    index: Index, layer: int, check: Callable[..., str | None], *what: object, part: str = "lists"
+    index: Index, layer: int | None, check: Callable[..., str | None], *what: object, part: str = "lists"
 ) -> LexiscopeError | None:
-    """Return the error that one of the checks finds in a file of a layer; None if there is none."""
+    """Return the error that one of the checks finds in a file of a layer, or of the whole model; None if there is
+    none."""
     try:
-        wrong = check(index, layer, *what)
+        wrong = check(index, *([] if layer is None else [layer]), *what)
     except ShardDamaged as error:  # reading raises it for values that cannot be right
         return error
     except NotFound as error:  # a token that was drawn from a list does not exist
         wrong = f"a list with {error}"
     file = index.manifest.entries()[Piece(part, layer)].file
-    return _error(index, file, f"layer {layer}: {wrong}") if wrong else None
+    return _error(index, file, wrong if layer is None else f"layer {layer}: {wrong}") if wrong else None
 
 
 def _error(index: Index, file: str, wrong: str) -> ShardDamaged:

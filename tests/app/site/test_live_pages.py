@@ -167,7 +167,7 @@ def test_text_is_text(live: TestClient) -> None:
 
 def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
     for path, wanted in {
-        "": "seeds", "/ff/1/5": "prompt?layer=1&neuron=5&panel=neurons", "/head/1/2": "prompt?off=1.h2",
+        "": "seeds?rank=fit", "/ff/1/5": "prompt?layer=1&neuron=5&panel=neurons", "/head/1/2": "prompt?off=1.h2",
         "/head/1/2/vo": "prompt?layer=1&head=2&panel=attention,patterns", "/search?q=dog": "seeds?words=dog&rank=fit",
         "/head/1/2/sub/3": "prompt?layer=1&head=2&panel=attention,patterns",
         "/token/300": "heads?words=%23300&layers=0-2",
@@ -222,13 +222,13 @@ def test_a_pair_in_the_search_box_goes_to_pairs_to_heads(live: TestClient, site_
 
 
 @pytest.mark.parametrize(("q", "words"), [
-    ("dog lion", "dog,lion"), ('"New York", dog', '"New York",dog'), ("horse - dog", "horse+-+dog"),
+    ("dog lion", "dog,lion"), ('"New York", dog', '"New+York",dog'), ("horse - dog", "horse+-+dog"),
     ("dog", None), ("L1N5", None), ("dog > lion", None), ("#300 dog", None), ("dog -", None),
 ])  # fmt: skip
 def test_a_search_of_several_words_asks_for_neurons(live: TestClient, q: str, words: str | None) -> None:
     found = live.get(f"/{GPT2}/search", params={"q": q})
     asked = [each.attributes["hx-get"] for each in parsed(found.text).all("div", **{"hx-trigger": "load"})]
-    assert [unquote(address) for address in asked] == [f"/{GPT2}/seeds?words={words}&k=10&rank=fit"] * bool(words)
+    assert [unquote(address) for address in asked] == [f"/{GPT2}/seeds?words={words}&rank=fit&k=10"] * bool(words)
     for address in asked:
         page = parsed(live.get(address).text)
         assert "vectors" in page.ids()
