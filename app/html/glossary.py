@@ -123,7 +123,9 @@ TERMS = {
     "beforehand": Term(
         "beforehand",
         "What the model thinks of a token before any text. A long row makes large scores in the lens dot; a row near "
-        "the mean of all has hardly been learned. Rank 1 is the largest.",
+        "the mean of all has hardly been learned. The logit at the mean final state, of some sentences, is what it has "
+        "whatever was read; b · W_U, b the final norm's bias, is the part that is always the same. Rank 1 is the "
+        "largest.",
     ),
     "vocabulary": Term(
         "vocabulary",

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from lexiscope.precompute.device import pick_device
 from lexiscope.precompute.errors import LexiscopeError, NotFound
 from lexiscope.precompute.index.tokens import token_bytes, whole_words
+from lexiscope.precompute.live.beforehand import Beforehand
 from lexiscope.precompute.live.by_words.relation import Ids, relation
 from lexiscope.precompute.live.by_words.seeds import SeedSearch
 from lexiscope.precompute.live.by_words.source import Source
@@ -30,6 +31,7 @@ from lexiscope.precompute.live.vocabulary import count_above, sums_of_exponentia
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import PromptAnswer, SeedsAnswer
 from lexiscope.precompute.live.wire.asks import (
+    BeforehandAsk,
     PairsReadingAsk,
     PromptAsk,
     ReadingAsk,
@@ -100,6 +102,10 @@ class Engine:
         return Prompts(self.weights, self.words)
 
     @cached_property
+    def _beforehand(self) -> Beforehand:
+        return Beforehand(self.weights, self.words)
+
+    @cached_property
     def readings(self) -> Readings:
         return Readings(self.weights, self.words, self.tokenizer_file)
 
@@ -143,7 +149,7 @@ class Engine:
     def check(self, ask: Ask[Any]) -> None:
         """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has
         neither."""
-        runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
+        runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk | BeforehandAsk)
         if (runs or getattr(ask, "source", "raw") != "raw") and not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
 
@@ -152,7 +158,7 @@ class Engine:
         """Return True if this ask runs modules of the model, so that no other such ask may be computed at the same
         time."""
         makes = getattr(ask, "reading", "") in ("first", "mlp") or getattr(ask, "source", "") == "first"
-        return makes or isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk)
+        return makes or isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk | BeforehandAsk)
 
     def token_count(self, text: str) -> int:
         """Return how many tokens a prompt has; raise BadRequest if the prompt is not valid text."""
@@ -211,6 +217,8 @@ class Engine:
                 answer = self.readings.pairs(ask, checked)
             case StatesAsk():
                 answer = text_states(self.weights, self.words, ask, check)
+            case BeforehandAsk():
+                answer = self._beforehand.answer(ask, check)
             case StatesReadingAsk():
                 answer = read_states(self.weights, ask)
             case _:

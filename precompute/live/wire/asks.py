@@ -334,7 +334,17 @@ class StatesReadingAsk(Ask[answers.StatesReadingAnswer]):
     k: int = Field(5, ge=1, le=50)
 
 
+# What a model makes of a token before any text
+
+
+class BeforehandAsk(Ask[answers.BeforehandAnswer]):
+    path, answer = "/beforehand", answers.BeforehandAnswer
+
+    token: int = Field(ge=0)
+
+
 ASKS: tuple[type[Ask[Any]], ...] = (
+    BeforehandAsk,
     SeedsAsk,
     RelationAsk,
     TransitionAsk,
