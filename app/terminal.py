@@ -21,11 +21,13 @@ from lexiscope.app.lists.vectors import Vector
 from lexiscope.app.lists.view import Token, View, ViewOfModel, visible
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, ParameterView, SubheadView
-from lexiscope.app.pages.seeds import SeedRankingView
+from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.plain_text import file_size, plain
-from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, Shape
+from lexiscope.precompute.shape import ENDS
+
+SEED_COLUMNS = ("where", "kind", "fit", "score", "cosine", "tokens")  # a terminal is narrow
 
 
 def isolated(text: str) -> str:
@@ -65,33 +67,23 @@ def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str]
         console.print(Text(plain(note)))
 
 
-def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
+def print_seeds(console: Console, view: SeedsView) -> None:
+    """Print the vectors about seed words, and what was taken as these words."""
+
     def term(word: str, weight: float, tokens: Iterable[Token]) -> str:
         times = "" if weight == 1 else f"{weight:+.4g} × "
         return f"{times}{isolated(word)}: {' + '.join(isolated(token['token']) for token in tokens)}"
 
     used = ", ".join(term(seed["word"], seed["weight"], seed["tokens"]) for seed in view.seeds)
     _print_heading(console, f"{view.model}  {view.kind} by seed words, lens {view.lens}", used)
-    columns = (
-        Column("kind"), Column("layer"), Column("index", get=lambda row: _index(row, shape)), Column("score", "number"),
-        Column("top", "words"),
-    )  # fmt: skip
-    table = RichTable(*(column.title for column in columns), box=box.SIMPLE_HEAD)
-    for result in view.results:
-        unread = "(not stored in this index)" if result["top"] is None else "(layer not built yet)"
-        table.add_row(*(Text(_text(column, result) or unread) for column in columns))
-    console.print(table)
+    columns = {column.name: column for column in view.tables()[0].columns_for("people")}
+    console.print(_table([columns[name] for name in SEED_COLUMNS], view.ranked))
+    if view.chance is not None:
+        number = len(view.seeds)
+        console.print(Text(f"{number} random word{'s' * (number > 1)} as frequent reach a fit of {view.chance:.3f}."))
     if computed := sorted({result["layer"] for result in view.results if result["computed"]}):
         layers = f"{'layers' if len(computed) > 1 else 'layer'} {', '.join(map(str, computed))}"
         console.print(Text(f"Tokens of {layers} are computed now: the index does not have {layers} yet."))
-
-
-def _index(row: Row, shape: Shape) -> str:
-    if row["kind"].startswith("ff_"):
-        return str(row["index"])
-    what = "direction" if row["kind"] in DIRECTION_KINDS else "subhead"
-    head, number = shape.head_and_subhead(row["kind"], row["index"])
-    return f"head {head} {what} {number}"
 
 
 def _print_parameter(console: Console, view: ParameterView) -> None:
@@ -236,7 +228,9 @@ def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
         number = column.kind in ("number", "rank", "score", "change")
         if column.kind == "address":
             number = all(isinstance(column.value(row), int) for row in rows)
-        table.add_column(Text(column.title), justify="right" if number else "left", no_wrap=number, overflow="fold")
+        table.add_column(
+            Text(plain(column.title)), justify="right" if number else "left", no_wrap=number, overflow="fold"
+        )
     for row in rows:
         table.add_row(*(Text(_text(column, row), "cyan" if column.kind == "token" else "") for column in columns))
     return table
@@ -251,7 +245,7 @@ def _text(column: Column, row: Row) -> str:
     if value is None:
         return ""
     if not column.holds_tokens:
-        return f"{value:.3f}" if isinstance(value, float) else str(value)
+        return f"{value:.3f}" if isinstance(value, float) else plain(str(value))
     return "  ".join(" → ".join(map(isolated, group)) for group in token_texts(column, value))
 
 

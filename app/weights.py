@@ -12,6 +12,7 @@ from lexiscope.precompute.errors import BadWeights, BuildError, IndexFault, Inde
 if TYPE_CHECKING:
     from lexiscope.precompute.index.index import Index
     from lexiscope.precompute.index.manifest import Manifest
+    from lexiscope.precompute.live.engine import Engine
     from lexiscope.precompute.shape import Shape
     from lexiscope.precompute.weights.checkpoint import Checkpoint
     from lexiscope.precompute.weights.difference import Difference, Parameters
@@ -99,6 +100,16 @@ def weights_of_index(index: "Index") -> "Parameters":
     model = describe(_resolve(manifest.source, manifest.revision, cache))
     _check(index, model.checkpoint, model.shape, manifest.weights_sha256)
     return model
+
+
+def load_engine(index: "Index", device: str = "auto") -> "Engine":
+    """Load the model, or the difference of two models, that an index was made from, so that it answers asks as a worker
+    does."""
+    from lexiscope.precompute.live.engine import Engine
+    from lexiscope.precompute.weights.difference import Difference
+
+    weights = weights_of_index(index)
+    return Engine.load(weights if isinstance(weights, Difference) else weights.checkpoint, device)
 
 
 def _check(index: "Index", checkpoint: "Checkpoint", shape: "Shape", weights_sha256: str) -> None:

@@ -29,7 +29,8 @@ DIRECTIONS: dict[str, tuple[str, str]] = {"vo": ("vo_in", "vo_out"), "qk": ("qk_
 DIRECTION_KINDS = tuple(kind for kinds in DIRECTIONS.values() for kind in kinds)
 
 # What each kind of vector does: it reads from the residual stream (compared with W_E) or writes to it (with W_U).
-SIDES: dict[str, Literal["reads", "writes"]] = {
+Side: TypeAlias = Literal["reads", "writes"]
+SIDES: dict[str, Side] = {
     "ff_key": "reads",
     "ff_up": "reads",
     "ff_value": "writes",

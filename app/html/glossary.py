@@ -123,7 +123,9 @@ TERMS = {
     "beforehand": Term(
         "beforehand",
         "What the model thinks of a token before any text. A long row makes large scores in the lens dot; a row near "
-        "the mean of all has hardly been learned. Rank 1 is the largest.",
+        "the mean of all has hardly been learned. The logit at the mean final state, of some sentences, is what it has "
+        "whatever was read; b · W_U, b the final norm's bias, is the part that is always the same. Rank 1 is the "
+        "largest.",
     ),
     "vocabulary": Term(
         "vocabulary",
@@ -255,17 +257,25 @@ TERMS = {
         "shuffled score",
         "The score with the second words of other pairs, or with random words: as large where any of them will do.",
     ),
-    "rank-in-key": Term("rank in the key", "The first word’s place among all tokens in what the neuron reads."),
     "rank-in-up": Term(
         "rank in up",
         "The first word’s place in a gated neuron’s second input. From the bottom: there the neuron’s coefficient is "
         "negative, and it adds the bottom of its value.",
     ),
-    "rank-in-value": Term("rank in the value", "The second word’s place among all tokens in what the neuron writes."),
     "seeds": Term(
         "seed words",
-        "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding, or "
-        "by their cosines.",
+        "A few words that stand for a concept. The paper's score is the dot product of a vector with their average "
+        "embedding; under the lens cosine, the mean of the vector's cosines with the words.",
+    ),
+    "fit": Term(
+        "fit",
+        "How well a vector fits seed words: its dot product with the average of the words and of their 20 nearest "
+        "tokens, over the spread (standard deviation) of its scores of all tokens. A vector that likes all frequent "
+        "tokens has a wide spread.",
+    ),
+    "cosine-with-words": Term(
+        "cosine with the words",
+        "Of a vector with the average of seed words: their dot product over their lengths, from -1 to 1.",
     ),
     "evolution": Term(
         "evolution",
@@ -322,8 +332,9 @@ TERMS = {
     ),
     "word-source": Term(
         "words from",
-        "What goes through the heads for a word: its embedding; what the first block makes of a text of this word's "
-        "token alone; or its embedding through the norm in front of each layer's attention, gain and bias included.",
+        "What stands for a word: its embedding; what the first block makes of a text of this word's token alone; "
+        "through heads also its embedding as the norm in front of each layer's attention leaves it, gain and bias "
+        "included; of seeds also its row of the pseudo-inverse.",
     ),
     "overlap": Term(
         "overlap",
@@ -436,6 +447,21 @@ KINDS = {
     "vo_out": "VO directions written",
     "qk_query": "QK query directions",
     "qk_key": "QK key directions",
+}
+
+# What vectors of a kind do, as people choose among kinds.
+KIND_WORDS = {
+    "ff_key": "what neurons read",
+    "ff_up": "what sets their strength",
+    "ff_value": "what neurons write",
+    "w_q": "what heads ask for",
+    "w_k": "what heads are found by",
+    "w_v": "what heads take up",
+    "w_o": "what heads write",
+    "vo_in": "what heads take up, by directions",
+    "vo_out": "what heads write, by directions",
+    "qk_query": "what heads ask for, by directions",
+    "qk_key": "what heads are found by, by directions",
 }
 
 _BEGINS = "Put before every text by the tokenizer; heads often look there when they find nothing else."

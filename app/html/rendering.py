@@ -174,6 +174,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "hubs_of_page": hubs.marked,
         "is_bias": hubs.is_bias,
         "is_direction": DIRECTION_KINDS.__contains__,
+        "KIND_WORDS": glossary.KIND_WORDS,
         "KINDS": glossary.KINDS,
         "LABELS_SHOWN": LABELS_SHOWN,
         "link_to_head": links.head,
@@ -214,5 +215,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "without_change": grammar.without_change,
         "worth_charts": charts.worth_charts,
         "write_words": grammar.write_words,
+        "z_cells": tables.z_cells,
     }
     return jinja

@@ -12,9 +12,11 @@ from markupsafe import Markup
 
 from lexiscope.app.formats.table import Column, Row, Table
 from lexiscope.app.html.glossary import tip
-from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
+from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score, z_text
 from lexiscope.app.html.tokens import chips, pair_chips
 from lexiscope.app.lists.difference import change_text
+from lexiscope.app.lists.worth import standing
+from lexiscope.precompute.index.layer.lists import Chance
 
 Macro = Callable[[Row, str], Any]
 Cell = Callable[[Row], str]  # a function that writes the cell of a row; "" if an earlier cell takes its place
@@ -36,6 +38,7 @@ def html(
     sorter: Callable[[Column], Any] | None = None,
     cells: Mapping[str, Macro] | None = None,
     empty: str | Markup = "",
+    line: tuple[int, str] | None = None,
 ) -> Markup:
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
@@ -43,7 +46,7 @@ def html(
     and their ranks are links to them; rows whose keys are `marked` get a dot. `heads` maps names of columns to HTML
     after their heading, `sorter` is a macro that writes the heading of a column by which the table can be sorted, and
     `cells` maps names of columns to macros that write a cell from a row and the column's name. A table without rows
-    shows `empty`.
+    shows `empty`. A `line` is a number of rows and a text that is written below them, over the whole width.
     """
     columns = table.columns_for("people")
     rows = list(table.rows)
@@ -62,7 +65,9 @@ def html(
     ]
     written.append("</thead>\n<tbody>\n")
     key = table.key if row_id or marked else None
-    for row in rows:
+    for at_row, row in enumerate(rows):
+        if line and line[0] == at_row:
+            written.append(_line(line[1], columns))
         of_row = key(row) if key else None
         identified = f' id="{row_id}{_name(of_row)}"' if row_id else ""
         written.append(f"<tr{identified}{_DOT if marked and of_row in marked else ''}>")
@@ -72,13 +77,32 @@ def html(
                 break
             written.append(write(row))
         written.append("\n")
+    if line and line[0] == len(rows):
+        written.append(_line(line[1], columns))
     if not rows and empty:
         written.append(f'<tr><td><td colspan="{len(columns) - 1}" class="none">{escape_text(empty)}\n')
     written.append("</tbody></table>")
     return Markup("".join(written))
 
 
+def z_cells(chance: Chance | None) -> Macro:
+    """Return the function that writes the z of a row, marked where it is above chance."""
+
+    def write(row: Row, _: str) -> str:
+        z = row["z"]
+        if z is None or not chance:
+            return "–" if z is None else z_text(z)
+        mark = f'<b>{z_text(z)} <small aria-hidden="true">▲</small></b>' if z > chance.line99 else z_text(z)
+        return f'<span title="{standing(z, chance)}">{mark}</span>'
+
+    return write
+
+
 _DOT = ' class="m"'
+
+
+def _line(text: str, columns: Sequence[Column]) -> str:
+    return f'<tr class="line"><td colspan="{len(columns)}">{escape_text(text)}\n'
 
 
 def _name(key: Any) -> str:

@@ -37,25 +37,24 @@ class FirstLists:
         return cls(index, stored_lens(index, lens), lists, hubs)
 
     def tokens(self, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token] | None:
-        """Return the beginning of a list. It is empty if the layer is not built or its file is damaged, and no worker
-        computed the list; it is None if the index does not store this kind of vectors."""
+        """Return the beginning of a list, without hubs that are to be skipped. It is empty if there is no list, and
+        None if the index does not store this kind of vectors."""
+        ids = self.ids(kind, layer, row, end)
+        return None if ids is None else tokens_of(self.index.tokens, first_kept([ids], self.hubs, n)[0])
+
+    def ids(self, kind: str, layer: int, row: int, end: str = "top") -> Sequence[int] | None:
+        """Return a whole list. It is empty if the layer is not built or its file is damaged, and no worker computed the
+        list; it is None if the index does not store this kind of vectors."""
         if kind not in self.index.stored.kinds:
             return None
         if (tokens := self.computed.get((kind, layer, row, end))) is not None:
-            return self._first(tokens, n)
+            return tokens
         try:
-            return self.read(kind, layer, row, n, end)
+            lists = self.index.shard(layer).vector(kind, row, self.lens)
         except (IndexFault, NotFound):
             return []
-
-    def read(self, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
-        """Read the beginning of a list from the index; raise NotFound or IndexFault if the index does not have it."""
-        lists = self.index.shard(layer).vector(kind, row, self.lens)
-        ids = lists.top_ids if end == "top" else lists.bottom_ids
-        return self._first(ids.tolist(), n)
-
-    def _first(self, ids: Sequence[int], n: int) -> list[Token]:
-        return tokens_of(self.index.tokens, first_kept([ids], self.hubs, n)[0])
+        ids: list[int] = (lists.top_ids if end == "top" else lists.bottom_ids).tolist()
+        return ids
 
     def is_computed(self, kind: str, layer: int, row: int, end: str = "top") -> bool:
         """Return True if the worker has computed this list."""

@@ -81,9 +81,9 @@ class Search(Page[SearchView]):
 class Seeds(Page[SeedsView]):
     """The vectors that are about some words, over all layers.
 
-    If `exact` is True, they are computed from the weights. Otherwise they come from the stored lists alone: a word
-    counts only where a vector lists it, so vectors that are a little about all words are missed; `missing` are layers
-    that could not be read.
+    If `exact` is True, they are computed from the weights, as on the page. Otherwise they come from the stored lists
+    alone: a word counts only where a vector lists it, so vectors that are a little about all words are missed;
+    `missing` are layers that could not be read.
     """
 
     exact: bool

@@ -9,6 +9,7 @@ from lexiscope.app.lists.find_tokens import TOKEN_ID
 from lexiscope.app.notebook import arguments
 from lexiscope.app.notebook.arguments import AskedLens, at, count
 from lexiscope.app.notebook.by_words import Search, Seeds, Token
+from lexiscope.app.notebook.errors import NeedsPackage
 from lexiscope.app.notebook.pages import Direction, Head, Neuron, Subhead
 from lexiscope.app.notebook.run import Run, run_model
 from lexiscope.app.notebook.show import Shown
@@ -19,9 +20,9 @@ from lexiscope.app.pages.head import HEAD, HeadAt
 from lexiscope.app.pages.parameter import DIRECTION, NEURON, SUBHEAD, DirectionAt, NeuronAt, SubheadAt
 from lexiscope.app.pages.search import SEARCH, SearchAt
 from lexiscope.app.pages.seeds import SEEDS, SeedsAt
-from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.errors import BadRequest, WeightsError
 from lexiscope.precompute.live.wire.answers import PanelName
-from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments
+from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments, SeedRank, SeedSource
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
 from lexiscope.precompute.shape import LENSES, SEED_KIND, Preset
 
@@ -111,24 +112,33 @@ class Model(Shown):
     def seeds(
         self,
         *words: str | Sequence[str],
-        kind: str | Iterable[str] = SEED_KIND,
+        kind: str | Iterable[str] | None = None,
         lens: Lens = "dot",
         k: int = SEED_RESULTS,
+        rank: SeedRank = "fit",
+        widen: bool = True,
+        source: SeedSource = "raw",
         exact: bool | None = None,
     ) -> Seeds:
         """Return the vectors that are about these words, over all layers; `king - man + woman` and `2*dog` work, too.
         If there are several arguments, as in seeds("New York", "dog"), or one list, each of them stays together.
 
-        `exact=False` takes the stored lists, `exact=True` the weights, which are loaded for it. By default the weights
-        are used on a server, or if the model was opened with `weights=True`, and else the lists. The result's `exact`
-        says which.
+        They are ranked as on the page, from the weights, which are loaded for it: by `fit`, with the tokens nearest to
+        the words unless `widen` is False, or by the paper's `score`. `source` is the vocabulary that words are read
+        from, for all but `raw` from the weights alone. `exact=False` takes the stored lists alone; so does a model
+        whose weights, or torch, are not here, unless `exact` is True. The result's `exact` says which it was.
         """
-        terms, kinds = arguments.seed_words(words), arguments.seed_kinds(kind)
-        if self.source.weights if exact is None else exact:
-            view = self.source.get(SEEDS, SeedsAt(), words=terms, kind=kinds, lens=lens, k=k)
-            return Seeds(view, exact=True)
+        terms, kinds = arguments.seed_words(words), None if kind is None else arguments.seed_kinds(kind)
+        how = {"lens": lens, "k": k, "rank": rank, "widen": int(widen), "source": source}
+        asked = {"words": terms, "kind": kinds, **how}
+        if exact is not False or source != "raw":
+            try:
+                return Seeds(self.source.get(SEEDS, SeedsAt(), **asked), exact=True)
+            except (NeedsPackage, WeightsError):
+                if exact or source != "raw" or self.source.weights:
+                    raise
         of_lens = arguments.one_of("lens", lens, LENSES) or "dot"
-        return Seeds(*self.source.stored_seeds(terms, kinds, of_lens, count("k", k)))
+        return Seeds(*self.source.stored_seeds(terms, kinds or (SEED_KIND,), of_lens, count("k", k)))
 
     @takes_fields_of(PromptArguments)
     def run(self, /, text: str, *, panels: Iterable[PanelName] | None = None, **chosen: Any) -> Run:

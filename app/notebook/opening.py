@@ -47,9 +47,10 @@ def open(  # noqa: A001 (lexiscope.open is how people say it)
 ) -> Model:
     """Open a model by its name in the data folder, by the path of its index, or by its address on a server.
 
-    `data` is the folder with the indexes (default: the environment's LEXISCOPE_DATA, else ./data). With `weights=True`,
-    `seeds` are computed from the weights, which are loaded when they are first needed, on `device` (auto, cpu, cuda,
-    ...). NotFound names the models that exist; Unreachable means that no server answers.
+    `data` is the folder with the indexes (default: the environment's LEXISCOPE_DATA, else ./data). Runs and
+    `seeds` load the weights when they are first needed, on `device` (auto, cpu, cuda, ...); with `weights=True`,
+    `seeds` never take the stored lists alone. NotFound names the models that exist; Unreachable means that no server
+    answers.
     """
     asked = _as_text(model, "a model's name, the path of its index, or its address on a server")
     if is_address(asked):

@@ -23,7 +23,7 @@ from lexiscope.app.pages.search import LONGEST_SEARCH, SEARCH, SearchAt
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt
 from lexiscope.app.urls import is_reserved, link
-from lexiscope.app.weights import weights_of_index
+from lexiscope.app.weights import load_engine
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import TOKENIZER
@@ -53,7 +53,7 @@ class Here:
     of threads may use the object; the loaded model computes for one at a time."""
 
     def __init__(self, data: Path, name: str, weights: bool = False, device: str = "auto") -> None:
-        """With `weights=True`, vectors similar to seed words are computed from the weights by default. `device` is
+        """With `weights=True`, seed words never fall back to stored lists where the weights cannot be had. `device` is
         where the model computes."""
         self.name = name
         self.where = str(data / name)
@@ -151,12 +151,7 @@ class Here:
         if self._engine is None or self._engine[0] != wanted:
             self._engine = None  # frees the memory before other weights are loaded
             with needed_for(what, "'lexiscope[precompute]'"):
-                from lexiscope.precompute.live.engine import Engine
-                from lexiscope.precompute.weights.difference import Difference
-
-                weights = weights_of_index(index)
-                source = weights if isinstance(weights, Difference) else weights.checkpoint
-                self._engine = wanted, Engine.load(source, self._device)
+                self._engine = wanted, load_engine(index, self._device)
         return self._engine[1]
 
 

@@ -1,5 +1,5 @@
-"""Rank vectors by seed words with the index alone: find the vectors whose stored lists hold the words, by their listed
-scores.
+"""Rank vectors by seed words with the index alone, where the weights are not here: find the vectors whose stored lists
+hold the words, by their listed scores.
 
 Under the lens `cosine` a listed score divided by the vector's length is the word's cosine with the vector, the same
 number as from the weights. Under `dot` it is the word's own score; a ranking by the weights subtracts the score of the
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from lexiscope.app.lists.first_tokens import FirstLists
-from lexiscope.app.lists.view import of_index
-from lexiscope.app.pages.seeds import SeedsView, listing, terms_used
+from lexiscope.app.lists.view import of_index, tokens_of
+from lexiscope.app.pages.seeds import SeedsView, listings
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup import look_up_token
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.live.seed_words import Seed, find_seed
-from lexiscope.precompute.live.wire.answers import SeedResult
+from lexiscope.precompute.live.wire.answers import SeedResult, TermUsed
 from lexiscope.precompute.live.wire.grammar import parse_terms, write_terms
 
 Floats = NDArray[np.float64]
@@ -60,13 +60,16 @@ def stored_seeds_view(
         for at in np.lexsort((found.index, found.layer, -means))[:k].tolist():
             place = {"layer": int(found.layer[at]), "index": int(found.index[at])}
             scores = found.scores[at].tolist()
-            ranked.append({"kind": kind, **place, "score": float(means[at]), "scores": scores})  # type: ignore[typeddict-item]
+            unknown = {"fit": None, "cosine": None}
+            ranked.append({"kind": kind, **place, "score": float(means[at]), "scores": scores, **unknown})  # type: ignore[typeddict-item]
     ranked.sort(key=lambda result: (-result["score"], result["kind"], result["layer"], result["index"]))
     lists = FirstLists.of(index, lens)
+    used: list[TermUsed] = [
+        {"word": seed.word, "weight": seed.weight, "tokens": tokens_of(index.tokens, seed.tokens)} for seed in seeds
+    ]
     view = SeedsView(
-        **of_index(index), words=write_terms(terms),
-        kind=",".join(kinds), lens=lens, seeds=terms_used(index, seeds), nearest=[], nearest_hubs=[],
-        results=[listing(lists, result) for result in ranked[:k]], heads=[],
+        **of_index(index), words=write_terms(terms), kind=",".join(kinds), lens=lens, seeds=used,
+        nearest=[], nearest_hubs=[], results=listings(lists, ranked[:k], {}), heads=[], rank="listed",
     )  # fmt: skip
     return view, missing
 

@@ -1,38 +1,46 @@
-"""Find the vectors that are about seed words. A worker ranks the vectors, or the command `lexiscope seeds` does; the
-first tokens of each vector's list come from the index or, if its layer is not built, from the weights."""
+"""Find the vectors that are about seed words. A worker ranks the vectors; the tokens of each vector's list come from
+the index or, if its layer is not built, from the worker."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
-from typing_extensions import TypedDict
+from pydantic import Field
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table, constant
+from lexiscope.app.lists.bias import biased_tokens, is_high_bias
+from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
-from lexiscope.app.lists.kept_tokens import split_nearest
+from lexiscope.app.lists.kept_tokens import first_kept, split_nearest
 from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, of_index, tokens_of
 from lexiscope.app.pages.page import Address, ModelSite, Page
-from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.parameter_names import vector_name
 from lexiscope.precompute.live.wire.answers import (
+    CHANCE_OF_FIT,
     COMPUTED,
     NOT_STORED,
-    FirstTokens,
     HeadReading,
     SeedResult,
     SeedsAnswer,
     TermUsed,
     put_words,
 )
-from lexiscope.precompute.live.wire.asks import SeedsArguments, SeedsAsk
+from lexiscope.precompute.live.wire.asks import SeedRank, SeedsArguments, SeedsAsk, SeedSource
 from lexiscope.precompute.live.wire.grammar import write_terms
-
-if TYPE_CHECKING:
-    from lexiscope.precompute.live.seed_ranking import Ranked
-    from lexiscope.precompute.live.seed_words import Seed
+from lexiscope.precompute.shape import SIDES, Side
 
 VECTOR_TOKENS = 8  # how many tokens of each vector are shown
+NEAR_TOKENS = 5  # how many of its tokens that are near to the words
 PULLING_WORDS = 3
+COLUMNS_OF_WORDS = 6  # most words with a column of their own for people
+NEAR: Any = Field(
+    description="Tokens of its list that are near to the words, the nearest first; none that any list may hold"
+)
+BIAS: Any = Field(description="Whether most of its first tokens are such as any list may hold: frequent, special, hubs")
+
+
+RANK: Any = Field(description="What results are ranked by. Only in a notebook: `listed`, by stored lists alone")
 
 
 class SeedsAt(Address):
@@ -40,10 +48,12 @@ class SeedsAt(Address):
 
 
 class SeedListing(InHead, SeedResult):
-    """A vector that is about the seed words, with its first tokens."""
+    """A vector that is about the seed words, with tokens of its list."""
 
     top: Annotated[list[Token] | None, NOT_STORED]
     computed: Annotated[bool, COMPUTED]
+    near: Annotated[list[Token], NEAR]
+    bias: Annotated[bool, BIAS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +66,51 @@ class SeedsView(ViewOfModel):
     nearest_hubs: list[Token]  # tokens that are near to very many others, and therefore left out of `nearest`
     results: list[SeedListing]
     heads: list[HeadReading]  # what heads do with the average of the words; empty unless asked for
+    rank: Annotated[SeedRank | Literal["listed"], RANK] = "score"
+    widen: int = 1
+    source: SeedSource = "raw"
+    chance: Annotated[float | None, CHANCE_OF_FIT] = None
 
-    def pulling_words(self, scores: Sequence[float]) -> list[tuple[str, float]]:
-        """Return the seed words that raise a vector's score most, each with the vector's score for the word alone."""
-        words = sorted(zip(self.seeds, scores, strict=True), key=lambda word: -word[0]["weight"] * word[1])
-        return [(seed["word"], score) for seed, score in words[:PULLING_WORDS]]
+    @property
+    def ranked(self) -> list[dict[str, Any]]:
+        """Return the rows of the table: results with their ranks, and with the tokens that people see."""
+        return [{"rank": rank, "tokens": _shown(result), **result} for rank, result in enumerate(self.results, 1)]
+
+    def table(self, folded: bool) -> Table:
+        """Make the page's table of the vectors whose lists say little, which are folded, or of the others."""
+        rows = [row for row in self.ranked if (row["bias"] or row["top"] == []) == folded]
+        return Table("", tuple(column for column in self._columns() if column.name != "bias"), rows)
+
+    @property
+    def above_chance(self) -> int:
+        """Return how many rows, of those not folded, have a larger fit than random words reach."""
+        rows = [row for row in self.table(folded=False).rows if row["fit"] is not None]
+        return sum(row["fit"] > self.chance for row in rows) if self.chance is not None else 0
 
     def about(self) -> dict[str, Any]:
-        return {"model": self.model, "words": defused(self.words), "lens": self.lens}
+        return {"model": self.model, "words": defused(self.words), "lens": self.lens, "source": self.source}
+
+    def _columns(self) -> Iterable[Column]:
+        yield from COLUMNS
+        columns = [column for at, seed in enumerate(self.seeds) for column in _of_seed(at, seed)]
+        few = len(self.seeds) <= COLUMNS_OF_WORDS
+        yield from columns if few else (replace(column, audience="programs") for column in columns)
+        if not few:
+            yield Column("pulled", get=self._pulling, heading="pulled up by", audience="people")
+        yield Column("top", "words", count=VECTOR_TOKENS if self.words else 0, audience="programs")
+        yield Column("near", "words", count=NEAR_TOKENS if self.words else 0, audience="programs")
+
+    def _pulling(self, row: dict[str, Any]) -> str:
+        """Return the seed words that raise a vector's score most, each with the vector's score for the word alone."""
+        words = sorted(zip(self.seeds, row["scores"], strict=True), key=lambda word: -word[0]["weight"] * word[1])
+        return ", ".join(f"{seed['word']} {score:.3f}" for seed, score in words[:PULLING_WORDS])
 
     def tables(self) -> list[Table]:
         """Return the table of vectors and, if heads were asked for, of what each head writes and looks for; the latter
         has a row for each token in CSV."""
-        columns = [*COLUMNS, *(column for at, seed in enumerate(self.seeds) for column in _of_seed(at, seed))]
-        columns.append(Column("top", "words", heading="tokens", count=VECTOR_TOKENS if self.words else 0))
-        results = [{"rank": rank, **result} for rank, result in enumerate(self.results, 1)]
-        tables = [Table(f"{self.model}, vectors about {self.words} ({self.lens})", tuple(columns), results)]
+        by = f"{self.lens}, by {self.rank}" if self.rank == "fit" else self.lens
+        by += "" if self.source == "raw" else f", source {self.source}"
+        tables = [Table(f"{self.model}, vectors about {self.words} ({by})", tuple(self._columns()), self.ranked)]
         if self.heads:
             through = f"{self.model}, {self.words} through every head ({self.lens})"
             tables.append(Table(through, HEAD_COLUMNS, self.heads, "people"))
@@ -79,16 +118,25 @@ class SeedsView(ViewOfModel):
         return tables
 
 
+def _shown(result: SeedListing) -> list[Token]:
+    """Return the tokens of a vector's list that people see: those near to the words, then its first ones."""
+    near = {token["id"] for token in result["near"]}
+    return [*result["near"], *(token for token in result["top"] or () if token["id"] not in near)][:VECTOR_TOKENS]
+
+
 COLUMNS = (
-    Column("rank", "number", heading="#"),
+    Column("rank", "rank", heading="#", css="n", tip="rank"),
+    Column("where", "address", get=vector_name, audience="people"),
     Column("kind"),
-    Column("layer", "number"),
-    Column("index", "number"),
-    Column("head", "number"),
-    Column("subhead", "number"),
-    Column("direction", "number"),
-    Column("score", "number"),
-)
+    *(Column(name, "number", audience="programs") for name in ("layer", "index", "head", "subhead", "direction")),
+    Column("tokens", "tokens", page_heading="tokens of its list, near to the words first",
+           audience="people", css="many"),
+    Column("fit", "number", tip="fit"),
+    Column("score", "number", tip="seeds"),
+    Column("cosine", "ratio", tip="cosine-with-words"),
+    Column("bias", "text", get=lambda row: "high bias" if row["bias"] else None, heading="", audience="people"),
+    Column("bias", "number", get=lambda row: int(row["bias"]), audience="programs"),
+)  # fmt: skip
 HEAD_COLUMNS = (
     Column("layer", "number"), Column("head", "number"),
     Column("writes", "words", heading="VO"), Column("seeks", "words", heading="QK"),
@@ -118,9 +166,12 @@ def _head_tokens(heads: Iterable[HeadReading]) -> Iterable[dict[str, Any]]:
 def seeds(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> SeedsView:
     """The vectors that are about a few words, over all layers: computed by the worker, for any words.
 
-    `scores` are those of each word by itself; `nearest` are the tokens nearest to the average of the words; with
-    `heads=1`, what every head would write for the average (W_V W_O) and look for with it (W_Q W_Kᵀ). With `lens=cosine`
-    only directions count: of the words' embeddings, and of the vectors.
+    With `rank=fit` they are ranked by how well they fit: the dot product with the average of the words and of the
+    tokens nearest to them (not of those with `widen=0`), over the spread of the vector's scores of all tokens; `chance`
+    is what random words reach. Otherwise by the paper's score, which is the dot product with the average, and with
+    `lens=cosine` the mean of the cosines with the words. `scores` are those of each word by itself, `cosine` is that of
+    the vector with the average; `nearest` are the tokens nearest to it; with `heads=1`, what every head would write for
+    the average (W_V W_O) and look for with it (W_Q W_Kᵀ).
     """
     answer: SeedsAnswer = site.answers[0] if site.answers else NOTHING_ASKED
     put_words(answer, site.index.tokens.texts)
@@ -129,93 +180,54 @@ def seeds(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> SeedsView:
     return SeedsView(
         **of_index(site.index),
         words=write_terms(ask.words),
-        kind=",".join(ask.kind),
+        kind=",".join(ask.kinds),
         lens=ask.lens,
         seeds=answer["terms"],
         nearest=nearest,
         nearest_hubs=nearest_hubs,
-        results=[listing(lists, result) for result in answer["results"]],
+        results=listings(lists, answer["results"], answer["near"]),
         heads=answer["heads"],
+        rank=ask.rank,
+        widen=ask.widen,
+        source=ask.source,
+        chance=answer["chance"],
     )
 
 
-NOTHING_ASKED: SeedsAnswer = {"terms": [], "nearest": [], "results": [], "heads": [], "lists": [], "rank": None}
+NOTHING_ASKED: SeedsAnswer = {
+    "terms": [], "nearest": [], "results": [], "heads": [], "lists": [], "rank": None, "near": {}, "chance": None,
+}  # fmt: skip
 
 
-def listing(lists: FirstLists, result: SeedResult) -> SeedListing:
-    place = result["kind"], result["layer"], result["index"]
+def listings(lists: FirstLists, results: Iterable[SeedResult], near: Mapping[Side, Sequence[int]]) -> list[SeedListing]:
+    """Put tokens of their lists beside the vectors that were found. `near` are the tokens nearest to the words; those
+    that any list may hold are passed over."""
+    is_biased = biased_tokens(lists.index, lists.lens).tolist()
+    order = {side: {token: n for n, token in enumerate(ids) if not is_biased[token]} for side, ids in near.items()}
+    return [_listing(lists, result, order.get(SIDES[result["kind"]], {})) for result in results]
+
+
+def _listing(lists: FirstLists, result: SeedResult, order: Mapping[int, int]) -> SeedListing:
+    index, place = lists.index, (result["kind"], result["layer"], result["index"])
+    ids = lists.ids(*place) or ()
+    (kept,) = first_kept([ids], lists.hubs, len(ids))
+    near = sorted(order.keys() & set(kept), key=order.__getitem__)[:NEAR_TOKENS]
     return {
         **result,
-        **in_head(lists.index.shape, result["kind"], result["index"]),
+        **in_head(index.shape, result["kind"], result["index"]),
         "top": lists.tokens(*place, VECTOR_TOKENS),
         "computed": lists.is_computed(*place),
+        "near": tokens_of(index.tokens, near),
+        "bias": bool(ids) and not index.stored.difference and is_high_bias(index, lists.lens, ids),
     }
 
 
 def asks(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> list[SeedsAsk]:
+    if ask.source != "raw":
+        check_can_run(site.index)
     return [SeedsAsk(**dict(ask), unbuilt=unbuilt(site.index, ask.lens))] if ask.words else []
 
 
 SEEDS = Page(
     name="seeds", title="", at=SeedsAt, arguments=SeedsArguments, view=SeedsView, make=seeds, asks=asks, is_live=True
 )
-
-
-# The data for the command `lexiscope seeds`.
-
-
-class RankedListing(TypedDict):
-    kind: str
-    layer: int
-    index: int
-    score: float
-    top: list[Token] | None  # None if the index does not store this kind of vectors
-    computed: bool  # True if the tokens were computed from the weights, because the index does not have the layer yet
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeedRankingView(ViewOfModel):
-    """The list of vectors that the command `lexiscope seeds` prints, which ranks them without a worker."""
-
-    kind: str
-    lens: str
-    seeds: list[TermUsed]
-    results: list[RankedListing]
-
-
-def seed_ranking_view(
-    index: Index,
-    kinds: Iterable[str],
-    seeds: Iterable["Seed"],
-    results: Iterable["Ranked"],
-    lens: str = "dot",
-    computed: Iterable[FirstTokens] = (),
-) -> SeedRankingView:
-    """Make the data of the list that the command `lexiscope seeds` prints. `computed` holds the lists of vectors in
-    layers that are not built."""
-    lists = FirstLists.of(index, lens, computed)
-    return SeedRankingView(
-        **of_index(index),
-        kind=",".join(kinds),
-        lens=lens,
-        seeds=terms_used(index, seeds),
-        results=[
-            {
-                "kind": result.kind,
-                "layer": result.layer,
-                "index": result.index,
-                "score": result.score,
-                "top": lists.read(result.kind, result.layer, result.index, VECTOR_TOKENS)
-                if result.layer in index.manifest.shards and result.kind in index.stored.kinds
-                else lists.tokens(result.kind, result.layer, result.index, VECTOR_TOKENS),
-                "computed": lists.is_computed(result.kind, result.layer, result.index),
-            }
-            for result in results
-        ],
-    )
-
-
-def terms_used(index: Index, seeds: Iterable["Seed"]) -> list[TermUsed]:
-    return [
-        {"word": seed.word, "weight": seed.weight, "tokens": tokens_of(index.tokens, seed.tokens)} for seed in seeds
-    ]

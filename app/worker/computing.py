@@ -21,7 +21,7 @@ def batch_key(ask: Ask[Any], tokens: int) -> Hashable:
     """Return a key that is equal for requests that can share a computation and would take about as long alone."""
     match ask:
         case SeedsAsk():
-            return "seeds", ask.heads
+            return "seeds", ask.heads, ask.rank
         case PromptAsk():
             return "prompt", ask.panel, int(log(max(tokens, 1), PADDING))
         case _:

@@ -114,6 +114,8 @@ def _described(ask: Ask[Any], tokens: int) -> str:
             return f"a relation of {len(ask.pairs)} pairs"
         case SeedsAsk(heads=1):
             return "a seed search with all heads"
+        case SeedsAsk():
+            return "a seed search"
         case _:
             return "this"
 
@@ -139,6 +141,9 @@ def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> It
         case SeedsAsk(heads=1):
             plain = estimate(ask.model_copy(update={"heads": 0}), 0)
             yield f"without heads it takes about {_seconds(plain)}"
+        case SeedsAsk(rank="fit"):
+            by_score = estimate(ask.model_copy(update={"rank": "score"}), 0)
+            yield f"by the paper's score (rank=score) it takes about {_seconds(by_score)}"
 
 
 def _seconds(seconds: float) -> str:

@@ -4,6 +4,7 @@ Other work is counted as the multiplications that take as long; a worker turns t
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from lexiscope.precompute.live.beforehand import SENTENCE_TOKENS, SENTENCES
 from lexiscope.precompute.live.by_words.transition import DRAWS
 from lexiscope.precompute.live.first_tokens import first_tokens_cost
 from lexiscope.precompute.live.panels import PANELS
@@ -15,7 +16,6 @@ from lexiscope.precompute.shape import DIRECTIONS, Shape
 
 PASS_OVERHEAD_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
 PAIRS_SHARE = 0.2  # time of a pair search on one thread, as a share of the time of computing all products
-FLOAT64_COST = 2  # multiplications of float32 that take as long as one of float64
 STRENGTH_COST = 200  # multiplications that take as long as the strength of a neuron for a pair
 
 
@@ -39,17 +39,17 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
         case asks.PromptAsk() if isinstance(w, Weights):
             return prompt_cost(w, ask, tokens)
         case asks.SeedsAsk():
-            vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kind) & set(s.kinds))
+            vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kinds) & set(s.kinds))
             rows = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
             lists = ask.k * first_tokens_cost(s, ask.unbuilt)
-            return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kind, range(s.n_layers))
+            lists += vocabulary + directions_cost(w, ask.kinds, range(s.n_layers))
+            return vectors * s.d_model + rows * row_cost(s) + lists
         case asks.RelationAsk():
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s) + vocabulary
         case asks.TransitionAsk():
             n, neurons, kinds = len(ask.pairs), s.n_layers * s.d_mlp, 3 if s.gated else 2
-            deviations = kinds * neurons * s.d_model**2 + (1 if s.tied else 2) * row_cost(s) * s.d_model
             drawn = kinds * neurons * (DRAWS + n) * s.d_model + STRENGTH_COST * neurons * DRAWS * n
-            return FLOAT64_COST * deviations + drawn + 2 * kinds * min(ask.k, neurons) * row_cost(s)
+            return drawn + 2 * kinds * min(ask.k, neurons) * row_cost(s)
         case asks.ThroughHeadsAsk():
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
             return 2 * len(ask.words) * heads * row_cost(s) + vocabulary
@@ -57,6 +57,9 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
             layers = s.n_layers if ask.layer is None else min(ask.layer + 1, s.n_layers)
             scores = 2 * tokens * tokens * s.n_heads * s.d_head
             return layers * ((PASS_OVERHEAD_TOKENS + tokens) * token_cost(s) + scores) + tokens * row_cost(s)
+        case asks.BeforehandAsk():  # the sentences are run once, for the first token that is asked for
+            tokens = len(SENTENCES) * (PASS_OVERHEAD_TOKENS + SENTENCE_TOKENS)
+            return tokens * s.n_layers * token_cost(s) + 2 * row_cost(s)
         case asks.StatesReadingAsk():
             return tokens * row_cost(s)
         case asks.ReadingAsk():

@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.tokens import MASKS
 from lexiscope.precompute.live.parameters import LoadedParameters
-from lexiscope.precompute.live.seed_ranking import direction, find_seed
+from lexiscope.precompute.live.seed_words import find_seed
+from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.live.wire.grammar import Spelling
-from lexiscope.precompute.project.embedding import Embedding, Float64
+from lexiscope.precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
+from lexiscope.precompute.project.moments import CONSTANT
+
+COVARIANCE_ROWS = 4096  # rows of a vocabulary whose float64 copy is in memory at once
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,52 @@ class Vocabulary:
     def direction(self, e: Float64, name: str) -> Float64:
         """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, which mentions
         `name`, if it has no direction."""
-        return direction(e, self.mean, name)
+        centred = e - self.mean
+        length = np.linalg.norm(centred)
+        if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(self.mean)) + SMALLEST_NORM:
+            raise BadRequest(f"{name!r} has no direction: it stands at the mean of all tokens. Use the lens dot.")
+        return np.asarray(centred / length)
+
+    @cached_property
+    def covariance(self) -> Float64:
+        """Return the covariance of all tokens' embeddings, (d_model, d_model): the scores v · e of a vector v have the
+        variance vᵀ covariance v."""
+        return self._moments("dot")[1]
+
+    @cached_property
+    def of_directions(self) -> tuple[Float64, Float64]:
+        """Return the mean and the covariance of what the lens cosine multiplies vectors with: centred embeddings, set
+        to length one."""
+        return self._moments("cosine")
+
+    def _moments(self, lens: Lens) -> tuple[Float64, Float64]:
+        n, total, squares = len(self.embedding.rows), np.zeros(len(self.mean)), np.zeros((len(self.mean),) * 2)
+        for start in range(0, n, COVARIANCE_ROWS):
+            rows = self._centred(slice(start, start + COVARIANCE_ROWS), lens)
+            total += rows.sum(axis=0)
+            squares += rows.T @ rows
+        return total / n, squares / n - np.outer(total / n, total / n)
+
+    def _centred(self, tokens: slice | NDArray[np.int64], lens: Lens) -> Float64:
+        rows = self.embedding.rows[tokens] - self.mean
+        return rows if lens == "dot" else rows * self.exact_inverse[tokens, None]
+
+    def deviations(self, tokens: NDArray[np.int64], lens: Lens) -> Float64:
+        """Return vectors (tokens, d_model) whose products with a vector v are by how much v's scores of these tokens
+        are above its mean score."""
+        rows = self._centred(tokens, lens)
+        return rows if lens == "dot" else rows - self.of_directions[0]
+
+    def spreads(self, vectors: Float64, lens: Lens = "dot") -> Float64:
+        """Return the standard deviations (n,) over all tokens of the scores of vectors (n, d_model); 0 where all scores
+        are equal up to rounding."""
+        covariance = self.covariance if lens == "dot" else self.of_directions[1]
+        variances = np.einsum("nd,nd->n", vectors @ covariance, vectors)
+        spreads = np.sqrt(np.maximum(variances, 0))
+        norms = self.embedding.norm * (1 if lens == "dot" else self.exact_inverse)
+        size = np.sqrt(np.mean(norms**2))
+        rounding = CONSTANT * size * np.linalg.norm(vectors, axis=1) + SMALLEST_NORM
+        return np.where(spreads > rounding, spreads, 0.0)
 
 
 @dataclass(frozen=True)

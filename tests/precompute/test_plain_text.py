@@ -9,14 +9,13 @@ import pytest
 from rich.console import Console
 
 from lexiscope.app.commands.cli import main
-from lexiscope.app.pages.seeds import seed_ranking_view
 from lexiscope.app.terminal import print_seeds
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST
-from lexiscope.precompute.live.seed_ranking import Ranked, Seed
 from lexiscope.precompute.plain_text import plain
 from tests.support.synthetic import make_manifest, write_index
+from tests.support.views import seeds_of
 
 EVIL = "[bold] :smile: [/b]\x1b]0;title\x07\x1b[31m\x9b2J\u202egnp\u2028\r\n\udcff\u200b"
 
@@ -47,8 +46,7 @@ def test_progress() -> None:
 def test_seed_words(tmp_path: Path) -> None:
     write_index(tmp_path / "tiny", make_manifest(), layers=(0,))
     index, output = Index.open(tmp_path / "tiny"), io.StringIO()
-    view = seed_ranking_view(index, ["ff_key"], [Seed(EVIL, (65,))], [Ranked("ff_key", 0, 1, 0.5)])
-    print_seeds(Console(file=output, width=200), view, index.shape)
+    print_seeds(Console(file=output, width=200), seeds_of(index, "ff_key", 0, 1, EVIL))
     shown = output.getvalue().replace("\N{FIRST STRONG ISOLATE}", "").replace("\N{POP DIRECTIONAL ISOLATE}", "")
     assert "gnp" in shown
     assert harmless(shown)

@@ -15,8 +15,10 @@ from lexiscope.app.pages.page import ModelSite, Moved, find_pages
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
 from lexiscope.app.pages.search import SearchView
+from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TokenView
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import SeedsAnswer
 
 
 def make_view(
@@ -137,3 +139,15 @@ def random_neuron(index: Index) -> tuple[int, int]:
         make_view(index, "random", {})
     at = page_at(moved.value.address)[1]
     return int(at["layer"]), int(at["neuron"])
+
+
+def seeds_of(index: Index, kind: str, layer: int, number: int, word: str) -> SeedsView:
+    """Make the view of a search by one seed word that found one vector."""
+    place: Any = {"kind": kind, "layer": layer, "index": number}
+    result: Any = {**place, "score": 0.5, "scores": [0.5], "fit": 1.5, "cosine": 0.25}
+    answer: SeedsAnswer = {
+        "terms": [{"word": word, "weight": 1.0, "tokens": [{"id": 65}]}], "nearest": [], "results": [result],
+        "heads": [], "lists": [], "rank": None, "near": {"reads": [], "writes": []}, "chance": 1.25,
+    }  # fmt: skip
+    view: SeedsView = make_view(index, "seeds", {}, {"answers": [answer]}, words="x", kind=kind, rank="fit")
+    return view

@@ -1,9 +1,17 @@
 """Search by seed words with weights: find the vectors of any kind that are about these words, the tokens near them, and
-what heads make of them. All asks of a batch share one product for each kind of vectors; scores are float64."""
+what heads make of them. All asks of a batch share one product for each kind of vectors; scores are float64.
 
-from collections.abc import Iterator, Sequence
+Vectors are ranked by the paper's score (section 4.1), v · q with the average q of the words, or by their fit: v · q
+over the standard deviation of v · e over all tokens e, so that a vector does not rank high for scoring all tokens
+high. For the fit, q may be widened by the tokens that are nearest to the words.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,23 +20,50 @@ from torch import Tensor
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
 from lexiscope.precompute.live.by_words.nearest import CoarseVocabulary
+from lexiscope.precompute.live.by_words.random_words import Ids, draw_words, frequency_bands
 from lexiscope.precompute.live.by_words.through_heads import head_readings, ids_of
 from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.proposals import error_of_products, exact_products, proposals
-from lexiscope.precompute.live.seed_ranking import inverse_lengths, weighted_mean
 from lexiscope.precompute.live.vocabulary import scored
-from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, SeedResult, SeedsAnswer, TermUsed
+from lexiscope.precompute.live.wire.answers import HeadReading, SeedResult, SeedsAnswer, TermUsed
 from lexiscope.precompute.live.wire.asks import SeedsAsk, VectorPlace
+from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.live.words import Vocabulary, Words
-from lexiscope.precompute.project.embedding import Float64
-from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
+from lexiscope.precompute.project.embedding import SMALLEST_NORM, Float64
+from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES, Side
 
 NEAREST_TO_SEEDS = 12  # tokens nearest to the seed words that an answer has
+WIDENED_BY = 20  # tokens nearest to the seed words that widen the query of a fit
+NEAR = 1000  # tokens that are near enough to the seed words to be pointed out in the list of a vector
 TOKENS_OF_HEAD = 5  # tokens that an answer has of each head
 LARGEST_PRODUCT = 2**26  # numbers of a product: asks that do not fit are searched in another batch
+RANDOM_DRAWS, REACHED = 200, 0.95  # draws of random words, and the share of them whose best fit is below `chance`
+DRAWS_AT_ONCE = 50  # of them in one product
+MOST_KEPT = 500  # results of random words that are kept in memory, RANDOM_DRAWS numbers each
+NO_FIT = -1e30  # stands for the fit of a vector whose scores are all equal, so that it comes last
 
-SortableResult = tuple[float, str, int, int, list[float]]  # minus the score, kind, layer, index, scores of the terms
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A vector that a search found."""
+
+    minus: float  # minus the number that vectors are ranked by
+    kind: str
+    layer: int
+    index: int
+    score: float
+    fit: float | None
+    cosine: float | None
+    scores: list[float]  # of the terms
+
+
+class Likeness(NamedTuple):
+    """What random words have in common with the words that they stand for; equal ones reach the same."""
+
+    lens: str
+    widen: int
+    terms: tuple[tuple[int, float], ...]  # the band of frequency and the weight of each word, sorted
 
 
 class Query:
@@ -41,10 +76,10 @@ class Query:
     """
 
     def __init__(self, words: Words, w: LoadedParameters, ask: SeedsAsk) -> None:
-        for kind in ask.kind:
+        self.ask, self.kinds = ask, ask.kinds
+        for kind in self.kinds:
             if kind not in w.shape.kinds:
                 raise NotFound(f"there are no vectors of kind {kind!r}, only {', '.join(w.shape.kinds)}")
-        self.ask, self.kinds = ask, tuple(dict.fromkeys(ask.kind))
         self.used = [
             TermUsed(word=t.word, weight=t.weight, tokens=[{"id": token} for token in words.tokens(t.word, t.spelling)])
             for t in ask.words
@@ -54,11 +89,13 @@ class Query:
         self.weights = np.array([term.weight for term in ask.words])
         if not np.abs(self.weights).sum() > 0:
             raise BadRequest("all seeds have the weight 0: give at least one another weight")
-        self.terms = {"reads": self._terms(words.reads)}  # (terms, d_model) each
+        self.terms: dict[Side, Float64] = {"reads": self._terms(words.reads)}  # (terms, d_model) each
         self.terms["writes"] = self.terms["reads"] if words.reads is words.writes else self._terms(words.writes)
         self.q = {side: weighted_mean(terms, self.weights) for side, terms in self.terms.items()}
         if not self.q["reads"].any():
             raise BadRequest("the seed has no direction: it stands at the mean of all tokens. Give another word.")
+        self.wide = self.q  # what fits are computed with; SeedSearch widens it
+        self.near: dict[Side, tuple[Ids, Float64]] = {}  # the tokens nearest to q, and their cosines with it
 
     def _terms(self, vocabulary: Vocabulary) -> Float64:
         words = [vocabulary.word(ids_of(term)) for term in self.used]
@@ -66,13 +103,22 @@ class Query:
             return np.stack([vocabulary.direction(e, term["word"]) for e, term in zip(words, self.used, strict=True)])
         return np.stack([e - vocabulary.mean for e in words])
 
+    def ranked_by(self, side: Side) -> Float64:
+        return self.wide[side] if self.ask.rank == "fit" else self.q[side]
+
 
 class SeedSearch:
-    def __init__(self, w: LoadedParameters, words: Words) -> None:
-        self.w, self.words = w, words
+    def __init__(
+        self, w: LoadedParameters, words: Words, word_tokens: Callable[[], Ids], stored: Words | None = None
+    ) -> None:
+        """Search the vectors of `w`. `word_tokens` returns the tokens that are words, from which random ones are drawn.
+        Where `words` have other vocabularies than W_E and W_U, `stored` has these: lists of vectors, and what heads do,
+        are made with them."""
+        self.w, self.words, self.word_tokens, self.stored = w, words, word_tokens, stored or words
         self.share, self.least = error_of_products(w.shape.d_model)
         self._norms: dict[str, Tensor] = {}
-        self._inverse_lengths: dict[str, tuple[Tensor, Float64]] = {}
+        self._inverses: dict[tuple[str, str], tuple[Tensor, Float64]] = {}
+        self._reached: OrderedDict[tuple[str, Likeness], Float64] = OrderedDict()
 
     def norms(self, kind: str) -> Tensor:
         """Return the lengths of all vectors of a kind, (n_layers * count,), each plus a tiny number: errors of products
@@ -83,20 +129,57 @@ class SeedSearch:
         return self._norms[kind]
 
     def inverse_lengths(self, kind: str) -> tuple[Tensor, Float64]:
-        """Return 1 / |v| of all vectors of a kind, (n_layers * count,), in float32 on the device and in float64. They
-        are computed once."""
-        if kind not in self._inverse_lengths:
-            exact = np.concatenate([inverse_lengths(V.cpu().numpy()) for V in self.w.every_layer(kind)])
-            self._inverse_lengths[kind] = torch.from_numpy(exact).float().to(self.w.device), exact
-        return self._inverse_lengths[kind]
+        """Return 1 / |v| of all vectors of a kind, (n_layers * count,), in float32 on the device and in float64; 0 for
+        a vector without a direction. They are computed once."""
+        return self._inverse("length", kind, lambda vectors: np.linalg.norm(vectors, axis=1))
+
+    def inverse_spreads(self, kind: str, lens: Lens = "dot") -> tuple[Tensor, Float64]:
+        """Return 1 / sd of all vectors of a kind likewise, where sd is the standard deviation of a vector's scores over
+        all tokens; 0 where all scores are equal."""
+        spreads = self.vocabulary(SIDES[kind]).spreads
+        return self._inverse("spread" if lens == "dot" else "cosine", kind, lambda vectors: spreads(vectors, lens))
+
+    def _inverse(self, name: str, kind: str, of: Callable[[Float64], Float64]) -> tuple[Tensor, Float64]:
+        if (name, kind) not in self._inverses:
+            layers = self.w.every_layer(kind)
+            numbers = np.concatenate([of(V.cpu().numpy().astype(np.float64)) for V in layers])
+            exact = np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > SMALLEST_NORM)
+            self._inverses[name, kind] = torch.from_numpy(exact).float().to(self.w.device), exact
+        return self._inverses[name, kind]
+
+    def vocabulary(self, side: Side) -> Vocabulary:
+        return self.words.reads if side == "reads" else self.words.writes
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """Return the sides with a vocabulary of their own: where W_U is W_E, there is one."""
+        return ("reads",) if self.words.reads is self.words.writes else ("reads", "writes")
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(torch.get_num_threads())
 
     @cached_property
-    def coarse(self) -> CoarseVocabulary:
-        return CoarseVocabulary.of(self.words.reads.embedding)
+    def coarse(self) -> dict[Side, CoarseVocabulary]:
+        return {side: CoarseVocabulary.of(self.vocabulary(side).embedding) for side in self.sides}
+
+    def cost_of_fit(self, ask: SeedsAsk) -> float:
+        """Return how many multiplications a fit takes besides the search, if nothing of it is known yet: the spreads,
+        and what random words reach."""
+        s = self.w.shape
+        kinds = [kind for kind in ask.kinds if kind in s.kinds]
+        cost = self.cost_of_spreads(kinds)
+        if ask.rank == "fit":
+            widening = len(self.sides) * s.d_vocab * s.d_model if ask.widen else 0
+            cost += RANDOM_DRAWS * (sum(s.n_layers * s.count(kind) * s.d_model for kind in kinds) + widening)
+        return cost
+
+    def cost_of_spreads(self, kinds: Iterable[str], lens: Lens = "dot") -> float:
+        """Return how many multiplications `inverse_spreads` takes for these kinds, for what is not known yet."""
+        s, (name, of_tokens) = self.w.shape, ("spread", "covariance") if lens == "dot" else ("cosine", "of_directions")
+        new = [s.n_layers * s.count(kind) for kind in kinds if (name, kind) not in self._inverses]
+        sides = [side for side in self.sides if of_tokens not in vars(self.vocabulary(side))]
+        return s.d_model**2 * float(sum(new) + len(sides) * s.d_vocab)
 
     def answers(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
         queries: list[Query | LexiscopeError] = []
@@ -106,107 +189,210 @@ class SeedSearch:
             except LexiscopeError as error:
                 queries.append(error)
         good = [query for query in queries if isinstance(query, Query)]
-        results: dict[Query, list[SortableResult]] = {query: [] for query in good}
+        self._find_near(good)
+        results: dict[Query, list[Found]] = {query: [] for query in good}
         ranks: dict[Query, int] = {}
         for kind in dict.fromkeys(kind for query in good for kind in query.kinds):
             self._search(kind, [query for query in good if kind in query.kinds], results, ranks)
-        nearest = dict(zip(good, self._nearest(good), strict=True))
         return [
-            query
-            if isinstance(query, LexiscopeError)
-            else self._answer(query, results[query], nearest[query], ranks.get(query))
+            query if isinstance(query, LexiscopeError) else self._answer(query, results[query], ranks.get(query))
             for query in queries
         ]
 
     def _search(
-        self, kind: str, queries: Sequence[Query], results: dict[Query, list[SortableResult]], ranks: dict[Query, int]
+        self, kind: str, queries: Sequence[Query], results: dict[Query, list[Found]], ranks: dict[Query, int]
     ) -> None:
         """Add to `results` the best vectors of one kind for each query, and to `ranks` the rank of the vector that a
         query asks for."""
         layers, count, side = self.w.every_layer(kind), self.w.shape.count(kind), SIDES[kind]
+        _, spread = self.inverse_spreads(kind)
+        _, length = self.inverse_lengths(kind)
         for query, scores in self._products(layers, queries, side):
-            error, q = self.norms(kind), np.vstack((query.q[side][None], query.terms[side]))
-            if query.ask.lens == "cosine":
-                inverse, exact_inverse = self.inverse_lengths(kind)
+            error, by_fit, by_cosine = self.norms(kind), query.ask.rank == "fit", query.ask.lens == "cosine"
+            if by_fit or by_cosine:
+                inverse, exact_inverse = self.inverse_spreads(kind) if by_fit else self.inverse_lengths(kind)
                 # twice the error, because rounding of the inverse and of the product with it adds less than that again
                 scores, error = scores * inverse, 2 * error * inverse
-            best = proposals(scores, error, self._factor(query.q[side]), query.ask.k)
+            if by_fit:
+                scores[inverse == 0] = NO_FIT
+            target = query.ranked_by(side)
+            best = proposals(scores, error, self._factor(target), query.ask.k)
             if query.ask.rank_of and query.ask.rank_of.kind == kind:
                 row = query.ask.rank_of.layer * count + query.ask.rank_of.index
-                off = error * self._factor(query.q[side])
+                off = error * self._factor(target)
                 near = torch.nonzero((scores - scores[row]).abs() <= off + off[row])[:, 0]
-                close = exact_products(layers, near, query.q[side][None])[:, 0]  # float64 decides among these
-                if query.ask.lens == "cosine":
+                close = exact_products(layers, near, target[None])[:, 0]  # float64 decides among these
+                if by_fit or by_cosine:
                     close *= exact_inverse[near.cpu().numpy()]
                 ranks[query] = _rank(scores, row, near.cpu().numpy(), close, off)
-            exact = exact_products(layers, best, q)
-            if query.ask.lens == "cosine":
-                exact *= exact_inverse[best.cpu().numpy(), None]
-            for row, (score, *scores_of_terms) in zip(best.tolist(), exact.tolist(), strict=True):
+            numbers = best.cpu().numpy()
+            exact = exact_products(layers, best, np.vstack((query.wide[side], query.q[side], query.terms[side])))
+            fits = exact[:, 0] * spread[numbers]
+            q_length = np.linalg.norm(query.q[side])
+            cosines = exact[:, 1] * length[numbers] / q_length if q_length > 0 else np.zeros(len(exact))
+            if by_cosine:
+                exact *= length[numbers, None]
+            for row, fit, cosine, (_, score, *scores_of_terms) in zip(
+                numbers.tolist(), fits.tolist(), cosines.tolist(), exact.tolist(), strict=True
+            ):
+                has_fit, is_zero = spread[row] > 0, length[row] == 0
                 may_be_none = self.w.is_difference or kind in DIRECTION_KINDS
-                if score == 0 and may_be_none and not layers[row // count][row % count].any():
-                    continue  # the vector did not change, or there is no such direction
-                results[query].append((-score, kind, *divmod(row, count), scores_of_terms))
+                if (by_fit and not has_fit) or (is_zero and may_be_none):
+                    continue  # no fit; or the vector did not change, or there is no such direction
+                fit_or_none, cosine_or_none = fit if has_fit else None, None if is_zero else cosine
+                place = kind, row // count, row % count
+                results[query].append(
+                    Found(-fit if by_fit else -score, *place, score, fit_or_none, cosine_or_none, scores_of_terms)
+                )
 
-    def _nearest(self, queries: Sequence[Query]) -> list[list[ScoredToken]]:
-        """Return for each query the tokens whose centred embeddings have the largest cosine with its q."""
-        vocabulary, answers = self.words.reads, []
-        for query, best in self._near(queries):
-            q = query.q["reads"]
-            products = exact_products([vocabulary.W], best, q[None])[:, 0] - float(vocabulary.mean @ q)
-            cosines = products * vocabulary.exact_inverse[best.cpu().numpy()] / np.linalg.norm(q)
-            order, ids = np.argsort(-cosines, kind="stable")[:NEAREST_TO_SEEDS], best.tolist()
-            answers.append(scored([ids[at] for at in order], cosines[order].tolist()))
-        return answers
+    def _find_near(self, queries: Sequence[Query]) -> None:
+        """Find for each query the tokens whose centred embeddings have the largest cosines with its q, and widen what
+        fits are computed with."""
+        for side in self.sides:
+            vocabulary = self.vocabulary(side)
+            for query, best in self._near(queries, side):
+                q = query.q[side]
+                products = exact_products([vocabulary.W], best, q[None])[:, 0] - float(vocabulary.mean @ q)
+                ids = best.cpu().numpy()
+                cosines = products * vocabulary.exact_inverse[ids] / (np.linalg.norm(q) or 1.0)
+                order = np.argsort(-cosines, kind="stable")[:NEAR]
+                query.near[side] = ids[order], cosines[order]
+                if query.ask.widen:
+                    around = _rows(vocabulary, ids[order[:WIDENED_BY]], query.ask.lens).mean(axis=0)
+                    query.wide = {**query.wide, side: (_unit(q) + _unit(around)) / 2}
+        if len(self.sides) == 1:
+            for query in queries:
+                query.near["writes"] = query.near["reads"]
+                query.wide = {**query.wide, "writes": query.wide["reads"]}
 
-    def _near(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
+    def _near(self, queries: Sequence[Query], side: Side) -> Iterator[tuple[Query, Tensor]]:
         """Yield for each query the ids, in rising order, of tokens that may be among the nearest. On a CPU they are
         found with the smaller copy of the vocabulary that CoarseVocabulary holds."""
         if self.w.device.type != "cpu":
-            yield from self.near_by_product(queries)
+            yield from self.near_by_product(queries, side)
             return
-        coarse = self._pool.map(lambda query: self.coarse.cosines(query.q["reads"]), queries)
+        coarse = self._pool.map(lambda query: self.coarse[side].cosines(query.q[side]), queries)
         for query, (cosines, off) in zip(queries, coarse, strict=True):
-            yield query, proposals(cosines, off, 1.0, NEAREST_TO_SEEDS)
+            yield query, proposals(cosines, off, 1.0, NEAR)
 
-    def near_by_product(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
-        vocabulary = self.words.reads
+    def near_by_product(self, queries: Sequence[Query], side: Side) -> Iterator[tuple[Query, Tensor]]:
+        vocabulary = self.vocabulary(side)
         norms = (vocabulary.norm + float(np.linalg.norm(vocabulary.mean)) + self.least) * vocabulary.inverse
-        for query, products in self._products([vocabulary.W], queries, "reads"):
-            scores = (products - float(vocabulary.mean @ query.q["reads"])) * vocabulary.inverse
-            yield query, proposals(scores, norms, self._factor(query.q["reads"]), NEAREST_TO_SEEDS)
+        for query, products in self._batches([vocabulary.W], [(query, query.q[side]) for query in queries]):
+            scores = (products - float(vocabulary.mean @ query.q[side])) * vocabulary.inverse
+            yield query, proposals(scores, norms, self._factor(query.q[side]), NEAR)
 
     def _products(
-        self, layers: Sequence[Tensor], queries: Sequence[Query], side: str
-    ) -> "Iterator[tuple[Query, Tensor]]":
-        """Yield for each query the products (N,) of its q with the N rows of all matrices (count, d_model)."""
+        self, layers: Sequence[Tensor], queries: Sequence[Query], side: Side
+    ) -> Iterator[tuple[Query, Tensor]]:
+        """Yield for each query the products (N,) of what it ranks by with the N rows of all matrices (count,
+        d_model)."""
+        return self._batches(layers, [(query, query.ranked_by(side)) for query in queries])
+
+    def _batches(
+        self, layers: Sequence[Tensor], queries: Sequence[tuple[Query, Float64]]
+    ) -> Iterator[tuple[Query, Tensor]]:
         size = max(1, LARGEST_PRODUCT // sum(map(len, layers)))
         for start in range(0, len(queries), size):
             batch = queries[start : start + size]
-            Q = torch.from_numpy(np.stack([query.q[side] for query in batch])).float().to(self.w.device)
+            Q = torch.from_numpy(np.stack([vector for _, vector in batch])).float().to(self.w.device)
             products = [(V @ Q[0])[None] if len(batch) == 1 else Q @ V.T for V in layers]  # (batch, count) each
-            yield from zip(batch, torch.cat(products, dim=1), strict=True)
+            yield from zip([query for query, _ in batch], torch.cat(products, dim=1), strict=True)
 
     def _factor(self, q: Float64) -> float:
         return self.share * (float(np.linalg.norm(q)) + self.least)
 
-    def _answer(
-        self, query: Query, best: list[SortableResult], nearest: list[ScoredToken], rank: int | None
-    ) -> SeedsAnswer:
-        best.sort()  # by score, largest first, then by kind, layer and index
+    def chance(self, query: Query) -> float | None:
+        """Return the fit below which the best vector of these kinds stays in 95 % of 200 draws of as many random words
+        that are as frequent, with the same weights. The draws are the same each time, and what they reach is kept."""
+        bands = frequency_bands(self.word_tokens(), [max(ids_of(term)) for term in query.used])
+        terms = tuple(sorted(zip(bands, query.weights.tolist(), strict=True)))
+        likeness = Likeness(query.ask.lens, query.ask.widen, terms)
+        reached = np.max([self._reached_by_random(kind, likeness) for kind in query.kinds], axis=0)
+        return float(np.quantile(reached, REACHED)) if np.isfinite(reached).all() else None
+
+    def _reached_by_random(self, kind: str, likeness: Likeness) -> Float64:
+        """Return the best fit of each draw of random words with vectors of a kind, (RANDOM_DRAWS,), from float32
+        products; -infinity where no vector has a fit."""
+        known = self._reached
+        if (key := (kind, likeness)) in known:
+            known.move_to_end(key)
+            return known[key]
+        inverse, _ = self.inverse_spreads(kind)
+        best = torch.full((RANDOM_DRAWS,), -torch.inf, device=self.w.device)
+        side = SIDES[kind] if SIDES[kind] in self.sides else self.sides[0]
+        bands, weights = [band for band, _ in likeness.terms], np.array([weight for _, weight in likeness.terms])
+        drawn = draw_words(self.word_tokens(), bands, RANDOM_DRAWS)
+        for start in range(0, RANDOM_DRAWS, DRAWS_AT_ONCE):
+            some = slice(start, start + DRAWS_AT_ONCE)
+            Q = torch.from_numpy(self._random_queries(side, drawn[some], weights, likeness)).float().to(self.w.device)
+            for V, inverses in zip(self.w.every_layer(kind), inverse.view(self.w.shape.n_layers, -1), strict=True):
+                fits = (Q @ V.T) * inverses
+                fits[:, inverses == 0] = -torch.inf
+                best[some] = torch.maximum(best[some], fits.amax(dim=1))
+        known[key] = best.cpu().numpy().astype(np.float64)
+        if len(known) > MOST_KEPT:
+            known.popitem(last=False)
+        return known[key]
+
+    def _random_queries(self, side: Side, drawn: Ids, weights: Float64, likeness: Likeness) -> Float64:
+        """Return what fits are computed with, (n, d_model), for n draws (n, words) of random words. Nearest tokens are
+        found in float32."""
+        vocabulary = self.vocabulary(side)
+        means = np.stack(
+            [weights @ _rows(vocabulary, tokens, likeness.lens) / np.abs(weights).sum() for tokens in drawn]
+        )
+        if not likeness.widen:
+            return means
+        shifts = torch.from_numpy(means @ vocabulary.mean).float().to(self.w.device)
+        products = torch.from_numpy(means).float().to(self.w.device) @ vocabulary.W.T
+        cosines = products.sub_(shifts[:, None]).mul_(vocabulary.inverse)  # times the length of each mean
+        nearest = cosines.topk(min(WIDENED_BY, cosines.shape[1]), dim=1).indices.cpu().numpy()
+        around = [_rows(vocabulary, tokens, likeness.lens).mean(axis=0) for tokens in nearest]
+        return np.stack([(_unit(mean) + _unit(near)) / 2 for mean, near in zip(means, around, strict=True)])
+
+    def _answer(self, query: Query, best: list[Found], rank: int | None) -> SeedsAnswer:
+        best = sorted(best, key=lambda found: (found.minus, found.kind, found.layer, found.index))[: query.ask.k]
         results: list[SeedResult] = [
-            {"kind": kind, "layer": layer, "index": index, "score": -minus, "scores": scores}
-            for minus, kind, layer, index, scores in best[: query.ask.k]
-        ]
+            {
+                "kind": found.kind, "layer": found.layer, "index": found.index, "score": found.score,
+                "scores": found.scores, "fit": found.fit, "cosine": found.cosine,
+            }
+            for found in best
+        ]  # fmt: skip
         heads: list[HeadReading] = []
         if query.ask.heads:
             every = range(self.w.shape.n_layers), range(self.w.shape.n_heads)
-            (heads,) = head_readings(self.w, self.words, query.q["reads"][None], *every, query.ask.lens, TOKENS_OF_HEAD)
-        ranked = (ListEnd(kind, layer, index) for _, kind, layer, index, _ in best[: query.ask.k])
-        lists = first_tokens(self.w.vectors, self.words.reads, self.words.writes, query.ask.unbuilt, ranked)
+            raw = query if self.stored is self.words else Query(self.stored, self.w, query.ask)
+            (heads,) = head_readings(self.w, self.stored, raw.q["reads"][None], *every, query.ask.lens, TOKENS_OF_HEAD)
+        ranked = (ListEnd(found.kind, found.layer, found.index) for found in best)
+        ids, cosines = (array[:NEAREST_TO_SEEDS].tolist() for array in query.near["reads"])
         return {
-            "terms": query.used, "nearest": nearest, "results": results, "heads": heads, "lists": lists, "rank": rank,
+            "terms": query.used, "nearest": scored(ids, cosines), "results": results, "heads": heads,
+            "lists": first_tokens(self.w.vectors, self.stored.reads, self.stored.writes, query.ask.unbuilt, ranked),
+            "rank": rank, "near": {SIDES[kind]: query.near[SIDES[kind]][0].tolist() for kind in query.kinds},
+            "chance": self.chance(query) if query.ask.rank == "fit" else None,
         }  # fmt: skip
+
+
+def weighted_mean(terms: Float64, weights: Float64) -> Float64:
+    """Return the sum of weight * term / sum of |weight| for terms (terms, d_model) and weights (terms,); raise
+    BadRequest if the terms cancel each other up to rounding."""
+    q = np.asarray(weights @ terms / np.abs(weights).sum())
+    if len(terms) > 1 and np.linalg.norm(q) <= 1e-9 * np.linalg.norm(terms, axis=1).max():
+        raise BadRequest("the seeds cancel each other out: nothing is left to search for")
+    return q
+
+
+def _rows(vocabulary: Vocabulary, tokens: Ids, lens: str) -> Float64:
+    """Return the centred embeddings of tokens, (n, d_model); under the lens cosine, set to length one."""
+    rows = vocabulary.embedding.rows[tokens] - vocabulary.mean
+    return np.asarray(rows * vocabulary.exact_inverse[tokens, None] if lens == "cosine" else rows)
+
+
+def _unit(q: Float64) -> Float64:
+    length = np.linalg.norm(q)
+    return q / length if length > SMALLEST_NORM else q
 
 
 def _check_vector(w: LoadedParameters, vector: VectorPlace, kinds: Sequence[str]) -> None:

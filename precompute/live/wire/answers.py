@@ -8,14 +8,23 @@ from pydantic import Base64UrlBytes, Field
 from typing_extensions import TypedDict
 
 from lexiscope.precompute.live.wire.fields import End
-from lexiscope.precompute.shape import Predicts
+from lexiscope.precompute.shape import Predicts, Side
 
 PanelName = Literal["evolution", "attention", "patterns", "neurons", "coverage", "attribution"]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
+CHANCE_OF_FIT: Any = Field(
+    description="The best fit that as many random words of like frequency reach: 95 % of 200 draws stay below. null "
+    "where vectors are not ranked by fit"
+)
 CHANCE_OF_SCORE: Any = Field(description="What the best neuron stays under for 95 % of random words of like frequency")
 COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
+COSINE_WITH_WORDS: Any = Field(description="Of the vector with the average of the words; null where the vector is 0")
+FIT: Any = Field(
+    description="Of the words with their nearest tokens (`widen=1`): the dot product with the vector over the standard "
+    "deviation of the vector's scores of all tokens; null where that is 0"
+)
 NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
 RANK: Any = Field(description="Only where hubs are left out of the list: the place among all its entries, from 1")
 SHARE: Any = Field(description="Of the sum of all terms; null where that is not positive")
@@ -275,6 +284,8 @@ class SeedResult(TypedDict):
     index: int
     score: float  # the score with the mean of the terms
     scores: list[float]  # the score with each term by itself
+    fit: Annotated[float | None, FIT]
+    cosine: Annotated[float | None, COSINE_WITH_WORDS]
 
 
 class HeadReading(TypedDict):
@@ -293,6 +304,8 @@ class SeedsAnswer(TypedDict):
     heads: list[HeadReading]  # what heads make of the average; empty unless asked for
     lists: list[FirstTokens]  # first tokens of results in layers that are not built
     rank: int | None  # rank of the vector that was asked for among all of its kind, from 1
+    near: dict[Side, list[int]]  # for vectors that read or write, the tokens nearest to the words, nearest first
+    chance: Annotated[float | None, CHANCE_OF_FIT]
 
 
 class PairUsed(TypedDict):
@@ -374,6 +387,19 @@ class StatesAnswer(TypedDict):
     tokens: list[Token]
     layer: int
     cells: list[Predicted]  # by position: what the model itself predicts from its state
+
+
+class Ranked(TypedDict):
+    score: float
+    rank: int  # among all tokens; 1 is the largest
+
+
+class BeforehandAnswer(TypedDict):
+    bias: Annotated[Ranked | None, Field(description="b · W_U, b the final norm's bias; null where it has none")]
+    mean_state: Annotated[
+        Ranked | None, Field(description="The logit at the mean final state of some sentences; null in an encoder")
+    ]
+    positions: int  # of how many positions the mean is
 
 
 class StatesReadingAnswer(TypedDict):

@@ -32,12 +32,16 @@ LIKELY_TOKENS = 5  # tokens of a prediction, and of each cell of an evolution
 
 LENS_OF_SCORES = "How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled"
 
+FIT_KINDS = ("ff_key", "ff_value")  # what neurons read and write, together
+
+SeedRank = Literal["score", "fit"]
 Convention = Literal["final", "vocabulary", "exact"]
 PatternRows = Literal["heads", "tokens"]
 # Norms folded in; the vocabulary after the first block, or the first MLP; E⁺ in place of Eᵀ; the stored list whole.
 Reading = Literal["norm", "first", "mlp", "pseudo", "full"]
 Side = Literal["source", "target", "both"]
 WordSource = Literal["raw", "first", "norm"]
+SeedSource = Literal["raw", "first", "pseudo"]
 
 SOURCE_OF_WORDS = (
     "How the first words are read: `raw` from the embedding, `first` as the first block leaves a token alone, `norm` "
@@ -58,7 +62,7 @@ def _number(description: str) -> Any:
     return Field(None, ge=0, le=MAX_NUMBER, description=description)
 
 
-def _named(argument: str, known: tuple[str, ...], usual: str) -> Any:
+def _named(argument: str, known: tuple[str, ...], usual: tuple[str, ...]) -> Any:
     """Return a function that parses some of the known names and returns them in the order of `known`; from an empty
     text it returns `usual`."""
 
@@ -67,15 +71,18 @@ def _named(argument: str, known: tuple[str, ...], usual: str) -> Any:
         if unknown := named - set(known):
             wrong = sorted(unknown)[0][:100]
             raise BadRequest(f"{argument} = {wrong!r}: there are {', '.join(known)}; several with commas")
-        return tuple(name for name in known if name in named) or (usual,)
+        return tuple(name for name in known if name in named) or usual
 
     return parse
 
 
-def _zero_or_one(value: Any) -> Any:
-    if isinstance(value, str) and value not in ("0", "1"):
-        raise BadRequest(f"heads = {value[:100]!r}: write 1 for all heads, or 0 for none")
-    return value
+def _zero_or_one(argument: str, meaning: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and value not in ("0", "1"):
+            raise BadRequest(f"{argument} = {value[:100]!r}: write {meaning}")
+        return value
+
+    return BeforeValidator(check)
 
 
 # Seed words
@@ -91,16 +98,45 @@ class SeedsArguments(AskArguments[answers.SeedsAnswer]):
         description='Words such as `horse,dog,lion`; weighted `king - man + woman`, `2*dog`; `"New York"`',
         examples=["horse,dog,lion", "king - man + woman"],
     )
-    kind: Annotated[tuple[str, ...], *typed(_named("kind", tuple(SIDES), SEED_KIND), list, several=True)] = Field(
-        (SEED_KIND,),
-        description=f"Kinds of vectors to rank: {', '.join(SIDES)}; several, or with commas",
+    kind: Annotated[tuple[str, ...], *typed(_named("kind", tuple(SIDES), ()), list, several=True)] = Field(
+        (),
+        description=f"Kinds of vectors to rank: {', '.join(SIDES)}; several, or with commas. If not given: "
+        f"{SEED_KIND}, and by fit {' and '.join(FIT_KINDS)}",
         examples=[["ff_value"]],
     )
     k: int = Field(SEED_RESULTS, ge=1, le=1000, description="How many vectors")
-    heads: Annotated[int, BeforeValidator(_zero_or_one)] = Field(
+    heads: Annotated[int, _zero_or_one("heads", "1 for all heads, or 0 for none")] = Field(
         0, ge=0, le=1, description="1: also what every head would do with the average"
     )
-    lens: Lens = Field("dot", description=LENS_OF_SCORES)
+    lens: Lens = Field(
+        "dot", description="Of the lists, and of the words: `dot` averages their embeddings, `cosine` their directions"
+    )
+    rank: SeedRank = Field(
+        "score",
+        description="`score`, the paper's; `fit`: that of the words and their nearest tokens, over the vector's own "
+        "spread",
+    )
+    widen: Annotated[
+        int, _zero_or_one("widen", "1 to add the nearest tokens to the words, or 0 for the words alone")
+    ] = Field(1, ge=0, le=1, description="Of the fit: 0 takes the words alone, without their nearest tokens")
+    source: SeedSource = Field(
+        "raw",
+        description="Which vocabulary words are read from: `raw`, the embedding, `first`, tokens as the first block "
+        "leaves them, `pseudo`, the pseudo-inverse E⁺ instead of Eᵀ",
+    )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Return the kinds of vectors to rank: those that were asked for, or those that this rank is usually of."""
+        return tuple(dict.fromkeys(self.kind)) or self._usual_kinds
+
+    @property
+    def _usual_kinds(self) -> tuple[str, ...]:
+        return FIT_KINDS if self.rank == "fit" else (SEED_KIND,)
+
+    def query(self) -> dict[str, Any]:
+        """Return the arguments as an address writes them, which leaves out the kinds that this rank is usually of."""
+        return super().query() | ({"kind": ""} if self.kinds == self._usual_kinds else {})
 
 
 class VectorPlace(Wire):
@@ -208,7 +244,7 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
     neuron: int | None = _number("A neuron of that layer to tell of in `neurons`, however weak it is")
     head: int | None = _number("A head of that layer to tell more of in `attention` and `patterns`")
     panel: Annotated[
-        tuple[PanelName, ...], *typed(_named("panel", PANEL_NAMES, PANEL_NAMES[0]), list, several=True)
+        tuple[PanelName, ...], *typed(_named("panel", PANEL_NAMES, PANEL_NAMES[:1]), list, several=True)
     ] = Field(
         PANEL_NAMES[:1],
         description=f"What to compute: {', '.join(PANEL_NAMES)}; several, or with commas",
@@ -304,7 +340,17 @@ class StatesReadingAsk(Ask[answers.StatesReadingAnswer]):
     k: int = Field(5, ge=1, le=50)
 
 
+# What a model makes of a token before any text
+
+
+class BeforehandAsk(Ask[answers.BeforehandAnswer]):
+    path, answer = "/beforehand", answers.BeforehandAnswer
+
+    token: int = Field(ge=0)
+
+
 ASKS: tuple[type[Ask[Any]], ...] = (
+    BeforehandAsk,
     SeedsAsk,
     RelationAsk,
     TransitionAsk,

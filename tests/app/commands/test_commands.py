@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import lexiscope
 from lexiscope.app.commands import demo
 from lexiscope.app.commands.cli import make_parser
+from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
@@ -219,12 +221,19 @@ def test_seeds(run: Run, refused: Refused, built: Path, tmp_path: Path) -> None:
     index = copy(built, tmp_path / "data")
     code, out, _ = run("seeds", "tiny", "dog", "horse", "--k", "3", "--data", "data")
     assert code == 0
-    assert len(re.findall("ff_value  ", out)) == 3
+    assert len(re.findall("ff_(?:value|key)  ", out)) == 3
+    in_notebook = lexiscope.open("tiny", data="data").seeds("dog", "horse", k=3)
+    assert json.loads(run("seeds", "tiny", "dog", "horse", "--k", "3", "--json", "--data", "data")[1]) == json.loads(
+        ascii_json(in_notebook.view)
+    )
+    by_score = json.loads(run("seeds", "tiny", "dog", "--rank", "score", "--json", "--data", "data")[1])
+    assert (by_score["rank"], by_score["kind"]) == ("score", "ff_value")
     code, out, _ = run("seeds", "tiny", "dog", "--kind", "w_q", "--kind", "w_k", "--json", "--data", "data")
     assert code == 0
     assert out.startswith("{")
-    cosine = json.loads(run("seeds", "tiny", "dog", "--lens", "cosine", "--json", "--data", "data")[1])
-    assert cosine["lens"] == "cosine"
+    of_cosine = ("--lens", "cosine", "--words-alone", "--json", "--data", "data")
+    cosine = json.loads(run("seeds", "tiny", "dog", *of_cosine)[1])
+    assert (cosine["lens"], cosine["widen"]) == ("cosine", 0)
     assert all(abs(result["score"]) <= 1 for result in cosine["results"])
     twice = ("--kind", "w_q", "--kind", "w_q", "--kind", "w_k", "--json")
     assert json.loads(run("seeds", "tiny", "dog", *twice, "--data", "data")[1]) == json.loads(out)
@@ -233,10 +242,6 @@ def test_seeds(run: Run, refused: Refused, built: Path, tmp_path: Path) -> None:
         shard.write_bytes(shard.read_bytes()[:-1])
     damaged = refused("seeds", "tiny", "dog", "--data", "data")
     assert "bytes" in damaged  # a damaged layer is not told as one that is not built
-    (index / TOKENIZER).unlink()
-    err = refused("seeds", "tiny", "dog", "--data", "data")
-    assert f"{TOKENIZER} cannot be read" in err
-    assert "`lexiscope precompute tiny`" in err
 
 
 def test_seeds_list_the_tokens_of_layers_that_are_not_built(run: Run, built: Path, tmp_path: Path) -> None:

@@ -16,18 +16,25 @@ from rich.console import Console
 
 from lexiscope.app.commands.cli import COMMANDS
 from lexiscope.app.formats.json_format import ascii_json
-from lexiscope.app.pages.seeds import seed_ranking_view
 from lexiscope.app.terminal import isolated, print_models, print_seeds, print_view
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST
 from lexiscope.precompute.index.origin import DEMO_NAME
-from lexiscope.precompute.live.seed_ranking import Ranked, Seed
 from lexiscope.precompute.plain_text import file_size
 from tests.app.commands.conftest import Refused, Run
 from tests.support.processes import ROOT
 from tests.support.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, write_index
-from tests.support.views import direction_view, head_view, layer_view, neuron_view, pairs_view, subhead_view, token_view
+from tests.support.views import (
+    direction_view,
+    head_view,
+    layer_view,
+    neuron_view,
+    pairs_view,
+    seeds_of,
+    subhead_view,
+    token_view,
+)
 
 
 @pytest.fixture(scope="module")
@@ -190,24 +197,17 @@ def test_a_token_in_the_terminal(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "index", "shown"), [
-    ("ff_value", 4, "4"), ("w_q", 7, "head 2 subhead 1"), ("w_o", 11, "head 3 subhead 2"),
-    ("w_k", 2, "head 0 subhead 2"),
-    ("w_v", 4, "head 2 subhead 1"),  # heads 2 and 3 share it
-    ("vo_in", 4, "head 1 direction 1"), ("qk_key", 11, "head 3 direction 2"),
+    ("ff_value", 4, "L1N4"), ("w_q", 7, "L1H2.1"), ("w_o", 11, "L1H3.2"), ("w_k", 2, "L1H0.2"),
+    ("w_v", 4, "L1H2.1"),  # heads 2 and 3 share it
+    ("vo_in", 4, "L1H1.svd1"), ("qk_key", 11, "L1H3.svd2"),
 ])  # fmt: skip
-def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
+def test_seed_results_are_named_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
     console = Console(file=io.StringIO(), width=200, highlight=False)
-    opened = Index.open(data / DEMO_NAME)
-    view = seed_ranking_view(opened, [kind], [Seed("dog", (3,))], [Ranked(kind, 1, index, 0.5)])
-    print_seeds(console, view, opened.shape)
+    print_seeds(console, seeds_of(Index.open(data / DEMO_NAME), kind, 1, index, "dog"))
     assert isinstance(console.file, io.StringIO)
-    *_, headings, _, row, _ = console.file.getvalue().splitlines()
-    names = json.loads(ascii_json(view))["results"][0].keys() - {"computed"}
-    assert set(headings.split()) == names  # which scripts know
-    assert re.split(" {2,}", row.strip())[:4] == [kind, "1", shown, "0.500"]
-    if " " in shown:
-        head, subhead = (int(word) for word in shown.split()[1::2])
-        assert opened.shape.row(kind, head, subhead) == index
+    row = next(line for line in console.file.getvalue().splitlines() if kind in line and shown in line)
+    assert {shown, kind, "1.500", "0.500", "0.250"} <= set(row.split())
+    assert "a fit of 1.250" in console.file.getvalue()
 
 
 @pytest.mark.parametrize(("command", "code", "said"), [

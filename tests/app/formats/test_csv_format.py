@@ -15,7 +15,7 @@ from lexiscope.app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.formats.tables import about, view_csv
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import SeedResult, SeedsAnswer, TermUsed
+from lexiscope.precompute.live.wire.answers import SeedsAnswer, TermUsed
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, K, visit
 from tests.support.tables import NASTY, rows
@@ -126,10 +126,12 @@ def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
     index = Index.open(site_data / LLAMA)
     typed = f"{start}dog"
     assert about(search_view(index, typed))["q"] == f"'{typed}"
-    result: SeedResult = {"kind": "ff_key", "layer": 0, "index": 0, "score": 1, "scores": [1]}
+    place: Any = {"kind": "ff_key", "layer": 0, "index": 0}
+    result: Any = {**place, "score": 1, "scores": [1], "fit": None, "cosine": None}
     term: TermUsed = {"word": typed, "weight": 1.0, "tokens": []}
     answer: SeedsAnswer = {
         "terms": [term], "nearest": [], "results": [result], "heads": [], "lists": [], "rank": None,
+        "near": {}, "chance": None,
     }  # fmt: skip
     view = replace(make_view(index, "seeds", {}, {"answers": [answer]}), words=typed)
     (row,) = csv.DictReader(io.StringIO("".join(view_csv(view)), newline=""))

@@ -47,8 +47,11 @@ def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
 
 
 def test_seeds_skip_them_and_fill_up(index: Index) -> None:
-    result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=[1.0])
-    answer = SeedsAnswer(terms=[], nearest=LISTED, results=[result], heads=[READING], lists=[], rank=None)
+    result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=[1.0], fit=None, cosine=None)
+    answer: SeedsAnswer = {
+        "terms": [], "nearest": LISTED, "results": [result], "heads": [READING], "lists": [], "rank": None, "near": {},
+        "chance": None,
+    }  # fmt: skip
     shown = make_view(index, "seeds", {}, {"answers": [answer]}, words="x")
     view = keep_tokens(
         index, make_view(index, "seeds", {}, {"hide_hubs": True, "answers": [answer]}, words="x"), hide_hubs=True

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
-from lexiscope.app.pages.seeds import SeedRankingView
+from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import TermUsed
@@ -172,8 +172,9 @@ def test_json_is_ascii_and_holds_any_token(index: Index) -> None:
     assert text.isascii()
     for token in range(len(raw_tokens())):
         text = index.tokens.text(token)
+        nothing: Any = {"words": "", "nearest": [], "nearest_hubs": [], "heads": []}
         seed: TermUsed = {"word": text, "tokens": [{"id": token, "token": text}], "weight": 1.0}
-        view = SeedRankingView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[seed], results=[])
+        view = SeedsView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[seed], results=[], **nothing)
         assert decoded(view)["seeds"] == [seed]
 
 

@@ -118,11 +118,24 @@ def test_exact_seeds_are_those_of_the_page(with_weights: lexiscope.Model, live_u
     assert "Computed from the weights" in str(here)
 
 
-def test_seeds_from_lists_unless_the_weights_are_asked_for(
-    gpt2: lexiscope.Model, with_weights: lexiscope.Model
+def test_seeds_from_lists_where_they_are_asked_for_or_the_weights_are_gone(
+    gpt2: lexiscope.Model, with_weights: lexiscope.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not gpt2.seeds("dog").exact
+    assert gpt2.seeds("dog").exact
     assert not with_weights.seeds("dog", exact=False).exact
+    by_score = gpt2.seeds("dog", rank="score", widen=False).view
+    assert (by_score.rank, by_score.widen, by_score.kind) == ("score", 0, "ff_value")
+
+    def gone(*_: object) -> None:
+        raise lexiscope.WeightsError("they are gone")
+
+    monkeypatch.setattr("lexiscope.app.notebook.source.load_engine", gone)
+    other = lexiscope.open(gpt2.source.where)
+    found = other.seeds("dog")
+    assert (found.exact, found.view.rank) == (False, "listed")
+    assert all(result["fit"] is None and result["top"] for result in found.view.results)
+    with pytest.raises(lexiscope.WeightsError, match="they are gone"):
+        other.seeds("dog", exact=True)
     weighted = with_weights.seeds("dog - lion", "2*horse", k=3, kind=["ff_key", "w_o"], lens="cosine")
     assert [seed["weight"] for seed in weighted.view.seeds] == [1, -1, 2]
     assert {result["kind"] for result in weighted.view.results} <= {"ff_key", "w_o"}

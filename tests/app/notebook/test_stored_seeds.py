@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexiscope.app.commands.seeds import tokenizer_of
 from lexiscope.app.notebook.stored_seeds import stored_seeds_view
 from lexiscope.app.weights import weights_of_index
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.seed_ranking import find_seed, rank_by_seeds
+from lexiscope.precompute.index.manifest import TOKENIZER
+from lexiscope.precompute.index.tokenizer import parse_tokenizer
+from lexiscope.precompute.live.seed_words import find_seed
 from lexiscope.precompute.shape import ENDS
 from tests.support.site import DIFFERENCE, GPT2, LLAMA
 
@@ -31,7 +32,7 @@ def listed_score(index: Index, kind: str, layer: int, row: int, lens: str, token
 ])  # fmt: skip
 def test_by_brute_force(site_data: Path, model: str, kinds: list[str], lens: str) -> None:
     index = Index.open(site_data / model)
-    tokenizer = tokenizer_of(index)
+    tokenizer = parse_tokenizer((index.folder / TOKENIZER).read_bytes())
     seeds = [find_seed(tokenizer, "dog"), find_seed(tokenizer, "lion", -2.0), find_seed(tokenizer, "unheardof")]
     view, missing = stored_seeds_view(index, tokenizer, "dog - 2*lion + unheardof", kinds, lens, 1000)
     expected = {}
@@ -57,15 +58,20 @@ def test_by_brute_force(site_data: Path, model: str, kinds: list[str], lens: str
 
 def test_cosines_are_those_of_the_weights(site_data: Path) -> None:
     index = Index.open(site_data / GPT2)
-    tokenizer = tokenizer_of(index)
+    tokenizer = parse_tokenizer((index.folder / TOKENIZER).read_bytes())
     seed = find_seed(tokenizer, "dog")
     assert len(seed.tokens) == 1
     model = weights_of_index(index)
-    ranked = rank_by_seeds(model, [seed], ["ff_value"], 10**6, "cosine")
-    exact = {(each.layer, each.index): each.score for each in ranked}
+    W = model.W_U.numpy().astype(np.float64)
+    word = W[seed.tokens[0]] - W.mean(axis=0)
+    exact = {
+        (layer, n): float(v @ word / np.linalg.norm(v) / np.linalg.norm(word))
+        for layer in range(index.shape.n_layers)
+        for n, v in enumerate(model.vectors(layer, "ff_value").numpy().astype(np.float64))
+    }
     view, _ = stored_seeds_view(index, tokenizer, "dog", ["ff_value"], "cosine", 1000)
     assert view.results
     for result in view.results:
         assert result["score"] == pytest.approx(exact[result["layer"], result["index"]], rel=1e-5)
-    best = [(each.layer, each.index) for each in ranked if each.layer in index.layers and each.score > 0][:3]
+    best = sorted((place for place in exact if place[0] in index.layers), key=lambda place: -exact[place])[:3]
     assert [(r["layer"], r["index"]) for r in view.results[:3]] == best  # who lists it most is whom it is most like

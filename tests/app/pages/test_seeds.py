@@ -79,14 +79,13 @@ def test_a_page_of_seeds_keeps_its_lens(live: TestClient) -> None:
     assert f"/{GPT2}/ff/{first['layer']}/{first['index']}?lens=cosine" in page.links()
     assert f"/{GPT2}/token/{first['top'][0]['id']}?lens=cosine" in page.links()
     assert SEEDS in page.links(), "the other lens"
-    assert "the mean of its cosines" in html
+    assert "over the length of the vector" in html
     assert {row["lens"] for row in rows(live, format_address(SEEDS, "csv") + "&lens=cosine")} == {"cosine"}
 
 
 def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:
     for words, explained in (("dog,lion", False), ("dog - lion", True)):
         html = live.get(f"/{GPT2}/seeds", params={"words": words}).text
-        assert "without listing any of the words" in html
         assert ("before its weight" in html) == explained
 
 
@@ -113,3 +112,63 @@ def test_seeds_through_every_head(live: TestClient) -> None:
     assert {f"/{GPT2}/head/{layer}/{h}/{m}" for layer in range(3) for h in range(4) for m in ("vo", "qk")} <= set(
         page.links()
     )
+
+
+def test_seeds_by_fit_as_data(live: TestClient) -> None:
+    path = f"/{GPT2}/seeds.json?words=dog,lion,horse&k=60&rank=fit"
+    view, bare = live.get(path).json(), live.get(f"/{GPT2}/seeds.json?words=dog,lion,horse&k=60").json()
+    assert (view["rank"], view["widen"], view["kind"]) == ("fit", 1, "ff_key,ff_value")
+    assert (bare["rank"], bare["kind"], bare["chance"]) == ("score", "ff_value", None)
+    assert view["chance"] > 0
+    fits = [result["fit"] for result in view["results"]]
+    assert fits == sorted(fits, reverse=True)
+    assert {result["kind"] for result in view["results"]} == {"ff_key", "ff_value"}
+    assert live.get(f"{path}&widen=0").json()["results"] != view["results"]
+    assert any(result["near"] for result in view["results"])
+    for result in view["results"]:
+        assert -1 <= result["cosine"] <= 1
+        assert result["bias"] in (True, False)
+        if result["layer"]:  # layer 0 is not built
+            stored = live.get(f"/{GPT2}/ff/{result['layer']}/{result['index']}.json?k=30").json()
+            listed = {token["id"] for token in stored[result["kind"].removeprefix("ff_")]["top"]}
+            assert {token["id"] for token in result["near"]} <= listed
+    found = rows(live, path.replace(".json", ".csv"))
+    assert [float(row["fit"]) for row in found] == fits
+    assert {"cosine", "bias", "near_1", "near_1_id", "score_3"} <= found[0].keys()
+
+
+@pytest.mark.parametrize(("asked", "said"), [("rank=best", "score"), ("widen=2", "0"), ("rank=fit&kind=w_x", "w_x")])
+def test_a_wrong_rank_is_refused(live: TestClient, asked: str, said: str) -> None:
+    answer = live.get(f"/{GPT2}/seeds?words=dog&{asked}")
+    assert answer.status_code in (400, 422)
+    assert said in answer.text
+
+
+def test_the_page_by_fit(live: TestClient) -> None:
+    """Rows of high bias are folded and counted; a line says what random words reach; the form asks for the fit."""
+    asked = f"{SEEDS}&k=60&rank=fit"
+    view, html = live.get(format_address(asked, "json")).json(), live.get(asked).text
+    folded = [result for result in view["results"] if result["bias"]]
+    shown = [result for result in view["results"] if not result["bias"]]
+    assert html.count('<tr class="line">') == 1
+    before = html.split('<tr class="line">')[0]
+    assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
+    assert f"{view['chance']:.3f}: what the best vector for 2 random words" in html
+    assert html.count('<th scope="row"') == len(view["results"])
+    assert (f"{len(folded)} more, folded" in html) == bool(folded)
+    assert '<input type="hidden" name="rank" value="fit">' in html
+    assert "what heads ask for <code>w_q</code>" in html
+    assert 'id="vectors"' in html
+    plain = live.get(SEEDS).text
+    assert '<tr class="line">' not in plain
+    assert '<input type="hidden" name="rank" value="fit">' in plain
+
+
+def test_hidden_hubs_leave_no_empty_rows(live: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = f"{SEEDS}&k=60&rank=fit"
+    first = live.get(format_address(asked, "json")).json()["results"][0]
+    emptied = {token["id"] for token in first["top"]}
+    monkeypatch.setattr("lexiscope.app.pages.page.hubs_of", lambda *_: frozenset(range(10**4)) if emptied else ())
+    html = live.get(f"{asked}&hubs=hide").text
+    assert html.count("all of its stored tokens are left out") == html.count('<th scope="row"') == 60
+    assert "<details open><summary>60 more, folded" in html

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from lexiscope.precompute.live.seed_ranking import find_seed
+from lexiscope.precompute.live.seed_words import find_seed
 from lexiscope.precompute.paper import lists
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.live.by_words.chance import chance_of_sum, expected_heads
 from lexiscope.precompute.live.by_words.relation import RANDOM_WORDS, SHUFFLES
-from lexiscope.precompute.live.seed_ranking import find_seed
+from lexiscope.precompute.live.seed_words import find_seed
 from lexiscope.precompute.live.vocabulary import count_around
 from lexiscope.precompute.live.wire.asks import RelationAsk
 from lexiscope.precompute.live.wire.errors import Cancelled

@@ -1,5 +1,7 @@
 """Seed words with weights: ranking against brute force in float64, in and out of company; near tokens; heads."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,15 +9,20 @@ import pytest
 import torch
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
-from lexiscope.precompute.live.by_words.seeds import NEAREST_TO_SEEDS, TOKENS_OF_HEAD, Query
+from lexiscope.precompute.live.by_words.random_words import draw_words, frequency_bands
+from lexiscope.precompute.live.by_words.seeds import NEAR, NEAREST_TO_SEEDS, TOKENS_OF_HEAD, Query, SeedSearch
+from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.proposals import proposals
-from lexiscope.precompute.live.seed_ranking import find_seed, rank_by_seeds
+from lexiscope.precompute.live.seed_words import find_seed
 from lexiscope.precompute.live.wire.answers import SeedsAnswer
 from lexiscope.precompute.live.wire.asks import SeedsAsk, VectorPlace
 from lexiscope.precompute.live.wire.grammar import Term
+from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import Case, ids
+from tests.support.models import tiny_gpt2
 
 EQUATION = {"horse": 1.0, "dog": -0.5, "zebra": 2.0}
 
@@ -65,17 +72,164 @@ def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int, 
     np.testing.assert_allclose([r["scores"] for r in answer["results"]], [row[4] for row in every[:n]], atol=1e-12)
 
 
+def unit(q: Float64) -> Float64:
+    return np.asarray(q / np.linalg.norm(q))
+
+
+def fits(W: Float64, V: Float64, q: Float64, lens: str, widen: int) -> Float64:
+    """Compute the fits of vectors V with the average q of some words by all their scores; NaN where these are equal."""
+    centred = W - W.mean(axis=0)
+    directions = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    if widen:
+        near = np.argsort(-(directions @ q), kind="stable")[:20]
+        q = unit(q) / 2 + unit((directions if lens == "cosine" else centred)[near].mean(axis=0)) / 2
+    spread = (V @ W.T).std(axis=1)
+    return np.asarray(V @ q / np.where(spread > 1e-9, spread, np.nan))
+
+
+def all_fits(case: Case, words: dict[str, float], kind: str, lens: str, widen: int) -> Float64:
+    W = (case.model.W_E if SIDES[kind] == "reads" else case.model.W_U).numpy().astype(np.float64)
+    V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
+    return fits(W, V.astype(np.float64), query_of(case, words, SIDES[kind], lens), lens, widen)
+
+
+@pytest.mark.parametrize("rank", ["score", "fit"])
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
-def test_without_weights_the_same_as_the_command(case: Case, lens: str) -> None:
-    words = dict.fromkeys(("horse", "dog", "lion"), 1.0)
-    seeds = [find_seed(case.engine.words.tokenizer, word) for word in words]
-    answer = answer_of(case, ask(words, "ff_value", "w_v", k=30, lens=lens))
-    expected = rank_by_seeds(case.model, seeds, ("ff_value", "w_v"), 30, lens)
-    assert [(r["kind"], r["layer"], r["index"]) for r in answer["results"]] == [
-        (r.kind, r.layer, r.index) for r in expected
+@pytest.mark.parametrize("source", ["first", "pseudo"])
+def test_words_of_another_vocabulary(case: Case, source: str, lens: str, rank: str) -> None:
+    """Everything is as if that vocabulary were the embedding, but for what lists and heads are compared with."""
+    found = {"widen": 1, "lens": lens, "rank": rank, "k": 40}
+    plain = ask(EQUATION, "ff_key", "w_o", heads=1, **found)
+    answers = case.engine.seeds([plain, ask(EQUATION, "ff_key", "w_o", heads=1, source=source, **found)])
+    raw, answer = (each for each in answers if isinstance(each, dict))
+    assert raw["results"] != answer["results"]
+    assert raw["heads"] == answer["heads"]
+    weights = np.array(list(EQUATION.values()))
+    tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in EQUATION]
+    every: dict[tuple[str, int], float] = {}
+    for kind in ("ff_key", "w_o"):
+        stored = (case.model.W_E if SIDES[kind] == "reads" else case.model.W_U).double().numpy()
+        W: Any = np.linalg.pinv(stored).T if source == "pseudo" else case.net.after_first_block().double().numpy()
+        terms = np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
+        if lens == "cosine":
+            terms /= np.linalg.norm(terms, axis=1, keepdims=True)
+        q = weights @ terms / np.abs(weights).sum()
+        V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
+        V = V.astype(np.float64)
+        lengths = np.linalg.norm(V, axis=1) if lens == "cosine" else 1
+        of_kind = fits(W, V, q, lens, widen=1) if rank == "fit" else V @ q / lengths
+        every |= {(kind, at): number for at, number in enumerate(of_kind.tolist())}
+    best = sorted(every.values(), reverse=True)[:40]
+    near = 1e-4 * max(map(abs, best))  # transformers, and rows of E⁺ here, are float32
+    count = case.engine.shape.count
+    own = [every[each["kind"], each["layer"] * count(each["kind"]) + each["index"]] for each in answer["results"]]
+    for expected in (best, own):
+        numbers = [each["fit"] if rank == "fit" else each["score"] for each in answer["results"]]
+        np.testing.assert_allclose(np.array(numbers, float), expected, atol=near)
+
+
+@pytest.mark.parametrize("widen", [0, 1])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("kinds", [(), ("vo_out", "w_q", "w_o"), ("ff_value",)])
+@pytest.mark.parametrize("n", [1, 15, 1000])
+def test_ranking_by_fit_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int, lens: str, widen: int) -> None:
+    words = tuple(Term(word=word, weight=weight) for word, weight in EQUATION.items())
+    answer = answer_of(case, SeedsAsk(words=words, kind=kinds, k=n, lens=lens, rank="fit", widen=widen))
+    every = []
+    for kind in kinds or ("ff_key", "ff_value"):
+        count, q = case.engine.shape.count(kind), query_of(case, EQUATION, SIDES[kind], lens)
+        V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
+        lengths = np.linalg.norm(V.astype(np.float64), axis=1)
+        scores = V @ q / (lengths if lens == "cosine" else 1)
+        cosines = V @ q / lengths / np.linalg.norm(q)
+        numbers = zip(all_fits(case, EQUATION, kind, lens, widen).tolist(), scores, cosines, strict=True)
+        every += [(fit, kind, *divmod(row, count), *others) for row, (fit, *others) in enumerate(numbers)]
+    every.sort(key=lambda row: (-row[0], *row[1:4]))
+    assert [(r["kind"], r["layer"], r["index"]) for r in answer["results"]] == [row[1:4] for row in every[:n]]
+    for at, name in ((0, "fit"), (4, "score"), (5, "cosine")):
+        found: Any = [dict(result)[name] for result in answer["results"]]
+        np.testing.assert_allclose(found, [row[at] for row in every[:n]], rtol=1e-7, atol=1e-10)
+    by_score = answer_of(case, SeedsAsk(words=words, kind=kinds, k=1000, lens=lens, widen=widen))
+    known = {row[1:4]: row[0] for row in every}
+    for result in by_score["results"]:
+        if (place := (result["kind"], result["layer"], result["index"])) in known:
+            assert result["fit"] == pytest.approx(known[place], rel=1e-7, abs=1e-10)
+
+
+@pytest.mark.parametrize("widen", [0, 1])
+def test_the_rank_by_fit_of_any_vector(case: Case, widen: int) -> None:
+    kind, count = "ff_key", case.engine.shape.count("ff_key")
+    order = np.argsort(-all_fits(case, EQUATION, kind, "dot", widen), kind="stable").tolist()
+    for rank in (1, 2, len(order) // 2, len(order)):
+        layer, index = divmod(order[rank - 1], count)
+        place = VectorPlace(kind=kind, layer=layer, index=index)
+        question = ask(EQUATION, kind, "w_o", k=1, rank="fit", widen=widen, rank_of=place)
+        assert answer_of(case, question)["rank"] == rank
+
+
+@pytest.mark.parametrize("widen", [0, 1])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_what_random_words_reach(case: Case, lens: str, widen: int) -> None:
+    """95 % of the best fits of 200 draws, each computed by itself."""
+    answer = answer_of(case, ask(EQUATION, "ff_key", "ff_value", rank="fit", lens=lens, widen=widen))
+    word_tokens = case.engine._word_tokens
+    used = [max(ids(term["tokens"])) for term in answer["terms"]]
+    bands = sorted(zip(frequency_bands(word_tokens, used), EQUATION.values(), strict=True))
+    weights = np.array([weight for _, weight in bands])
+    best = []
+    for drawn in draw_words(word_tokens, [band for band, _ in bands], 200):
+        of_draw = []
+        for kind in ("ff_key", "ff_value"):
+            W = (case.model.W_E if SIDES[kind] == "reads" else case.model.W_U).numpy().astype(np.float64)
+            V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
+            terms = W[drawn] - W.mean(axis=0)
+            if lens == "cosine":
+                terms /= np.linalg.norm(terms, axis=1, keepdims=True)
+            of_draw.append(fits(W, V, weights @ terms / np.abs(weights).sum(), lens, widen).max())
+        best.append(max(of_draw))
+    assert answer["chance"] == pytest.approx(np.quantile(best, 0.95), rel=1e-4)
+    assert answer_of(case, ask(EQUATION, rank="score", lens=lens))["chance"] is None
+
+
+def test_tokens_near_to_the_words_for_either_side(case: Case) -> None:
+    near = answer_of(case, ask(EQUATION, "ff_key", "ff_value"))["near"]
+    assert near.keys() == {"reads", "writes"}
+    for side, W in (("reads", case.model.W_E), ("writes", case.model.W_U)):
+        centred = W.numpy().astype(np.float64) - W.numpy().mean(axis=0, dtype=np.float64)
+        cosines = centred @ query_of(case, EQUATION, side) / np.linalg.norm(centred, axis=1)
+        assert near[side] == np.argsort(-cosines, kind="stable")[:NEAR].tolist()  # type: ignore[index]
+
+
+@torch.inference_mode()
+def test_zero_constant_and_equal_vectors(tmp_path: Path) -> None:
+    """All tokens have the same number in dimension 0: a vector that reads nothing else scores them all alike."""
+    engine = Engine.load(Checkpoint.open(tiny_gpt2(tmp_path)), "cpu")
+    w, kind = engine.parameters, "ff_value"
+    w.W_E[:, 0] = 1
+    values = w.vectors(kind, 1)
+    values[2], values[5] = 0, 0
+    values[5, 0], values[7] = 3, values[9]
+    search = SeedSearch(w, Words.of(w, engine.words.tokenizer), lambda: np.arange(30, 60))
+    everything: dict[str, Any] = {"words": (Term(word="dog"),), "kind": (kind,), "k": 1000}
+    asks = [
+        SeedsAsk(**everything, rank=rank, rank_of=VectorPlace(kind=kind, layer=1, index=index))
+        for rank, index in (("fit", 2), ("fit", 5), ("fit", 9), ("score", 2))
     ]
-    np.testing.assert_allclose([r["score"] for r in answer["results"]], [r.score for r in expected], atol=1e-12)
-    assert [ids(term["tokens"]) for term in answer["terms"]] == [seed.tokens for seed in seeds]
+    zero, constant, equal, by_score = search.answers(asks)
+    assert not any(isinstance(answer, LexiscopeError) for answer in (zero, constant, equal, by_score))
+    rows = [(r["layer"], r["index"]) for r in zero["results"]]  # type: ignore[index]
+    count = w.shape.n_layers * w.shape.d_mlp
+    assert len(rows) == count - 2
+    assert {(1, 2), (1, 5)}.isdisjoint(rows)
+    assert rows.index((1, 9)) == rows.index((1, 7)) + 1
+    assert equal["rank"] == rows.index((1, 9)) + 1  # type: ignore[index]
+    assert (zero["rank"], constant["rank"]) == (count - 1, count)  # type: ignore[index]
+    of_score = {(r["layer"], r["index"]): r for r in by_score["results"]}  # type: ignore[index]
+    assert len(of_score) == count
+    assert (of_score[1, 2]["fit"], of_score[1, 2]["cosine"], of_score[1, 2]["score"]) == (None, None, 0)
+    assert of_score[1, 5]["fit"] is None
+    assert of_score[1, 5]["cosine"] == pytest.approx(0, abs=1e-7)
+    assert "NaN" not in json.dumps([zero, constant, equal, by_score])
 
 
 def test_company_changes_nothing(case: Case) -> None:
@@ -84,6 +238,7 @@ def test_company_changes_nothing(case: Case) -> None:
         ask({"dog": 1.0}, "ff_value", k=5),
         ask(EQUATION, "ff_key", "w_o", k=40),
         ask(EQUATION, "ff_key", "ff_value", k=40, lens="cosine"),
+        ask(EQUATION, "ff_key", "ff_value", k=40, rank="fit"),
         ask({"lion": 2.0, "Paris": 1.0}, "ff_value", "ff_key", k=17, heads=True),
         *(ask({word: 1.0}, "ff_value") for word in ("week", "France", "river", "years", "Italy", "seas")),
     ]
@@ -111,7 +266,7 @@ def test_devices_find_the_same_near_tokens(case: Case) -> None:
     search = case.engine.seed_search
     asks = [ask({word: 1.0}) for word in ("dog", "years", "France", "zebra")]
     queries = [Query(case.engine.words, case.engine.weights, each) for each in asks]
-    for each, (_, near) in zip(asks, search.near_by_product(queries), strict=True):
+    for each, (_, near) in zip(asks, search.near_by_product(queries, "reads"), strict=True):
         assert {token["id"] for token in answer_of(case, each)["nearest"]} <= set(near.tolist())
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lexiscope.precompute.errors import BadRequest, NotFound
-from lexiscope.precompute.live.seed_ranking import find_seed
+from lexiscope.precompute.live.seed_words import find_seed
 from lexiscope.precompute.live.wire.asks import ThroughHeadsAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from lexiscope.precompute.live.wire.grammar import Word

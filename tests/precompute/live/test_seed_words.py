@@ -1,27 +1,13 @@
-"""Seed words: which tokens stand for them, the query they give, and the vectors it finds in a small model."""
+"""Seed words: which tokens stand for them."""
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers
 
 from lexiscope.precompute.errors import NotFound
-from lexiscope.precompute.live.seed_ranking import Seed, find_seed, query, rank_by_seeds
-from lexiscope.precompute.weights.architectures import describe
-from lexiscope.precompute.weights.architectures.base import Model
-from lexiscope.precompute.weights.checkpoint import Checkpoint
-from tests.support.models import tiny_gpt2, tiny_llama
+from lexiscope.precompute.live.seed_words import find_seed
 from tests.support.tokenizers import TOKENIZERS, tokenizer_json
 
 TOKENIZER = Tokenizer.from_str(tokenizer_json())
-
-
-@pytest.fixture(scope="module", params=["tied", "untied"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    folder: Path = tmp_path_factory.mktemp("model")
-    made = tiny_gpt2(folder) if request.param == "tied" else tiny_llama(folder, tied=False)
-    return describe(Checkpoint.open(made))
 
 
 @pytest.mark.parametrize(("word", "tokens"), [
@@ -78,16 +64,3 @@ def test_words_and_pieces_of_wordpiece(word: str, pieces: list[str]) -> None:
 def test_a_word_that_a_vocabulary_does_not_know_is_no_seed(word: str, name: str, unknown: str) -> None:
     with pytest.raises(NotFound, match=rf"unknown to this vocabulary \({unknown}\)"):
         find_seed(TOKENIZERS[name]().tokenizer, word)
-
-
-def test_tokens_without_an_embedding_are_named() -> None:
-    with pytest.raises(NotFound, match="token 30 "):
-        query(np.zeros((30, 5), np.float32), [Seed("word", (3, 30))])
-
-
-def test_ties_stand_by_kind_layer_and_index(model: Model) -> None:
-    """The mean of all embeddings as the seed: every score is nothing but rounding, or nothing at all."""
-    everything = Seed("everything", tuple(range(model.shape.d_vocab)))
-    found = rank_by_seeds(model, [everything], ["ff_value"], 5)
-    assert max(abs(r.score) for r in found) < 1e-12
-    assert found == sorted(found, key=lambda r: (-r.score, r.kind, r.layer, r.index))
