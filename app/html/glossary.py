@@ -123,7 +123,9 @@ TERMS = {
     "beforehand": Term(
         "beforehand",
         "What the model thinks of a token before any text. A long row makes large scores in the lens dot; a row near "
-        "the mean of all has hardly been learned. Rank 1 is the largest.",
+        "the mean of all has hardly been learned. The logit at the mean final state, of some sentences, is what it has "
+        "whatever was read; b · W_U, b the final norm's bias, is the part that is always the same. Rank 1 is the "
+        "largest.",
     ),
     "vocabulary": Term(
         "vocabulary",
@@ -332,8 +334,9 @@ TERMS = {
     ),
     "word-source": Term(
         "words from",
-        "What goes through the heads for a word: its embedding; what the first block makes of a text of this word's "
-        "token alone; or its embedding through the norm in front of each layer's attention, gain and bias included.",
+        "What stands for a word: its embedding; what the first block makes of a text of this word's token alone; "
+        "through heads also its embedding as the norm in front of each layer's attention leaves it, gain and bias "
+        "included; of seeds also its row of the pseudo-inverse.",
     ),
     "overlap": Term(
         "overlap",

@@ -215,5 +215,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "without_change": grammar.without_change,
         "worth_charts": charts.worth_charts,
         "write_words": grammar.write_words,
+        "z_cells": tables.z_cells,
     }
     return jinja

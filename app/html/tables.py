@@ -12,9 +12,11 @@ from markupsafe import Markup
 
 from lexiscope.app.formats.table import Column, Row, Table
 from lexiscope.app.html.glossary import tip
-from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
+from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score, z_text
 from lexiscope.app.html.tokens import chips, pair_chips
 from lexiscope.app.lists.difference import change_text
+from lexiscope.app.lists.worth import standing
+from lexiscope.precompute.index.layer.lists import Chance
 
 Macro = Callable[[Row, str], Any]
 Cell = Callable[[Row], str]  # a function that writes the cell of a row; "" if an earlier cell takes its place
@@ -81,6 +83,19 @@ def html(
         written.append(f'<tr><td><td colspan="{len(columns) - 1}" class="none">{escape_text(empty)}\n')
     written.append("</tbody></table>")
     return Markup("".join(written))
+
+
+def z_cells(chance: Chance | None) -> Macro:
+    """Return the function that writes the z of a row, marked where it is above chance."""
+
+    def write(row: Row, _: str) -> str:
+        z = row["z"]
+        if z is None or not chance:
+            return "–" if z is None else z_text(z)
+        mark = f'<b>{z_text(z)} <small aria-hidden="true">▲</small></b>' if z > chance.line99 else z_text(z)
+        return f'<span title="{standing(z, chance)}">{mark}</span>'
+
+    return write
 
 
 _DOT = ' class="m"'

@@ -18,12 +18,14 @@ from lexiscope.app.formats.stored_tables import (
 )
 from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
 from lexiscope.app.lists.checks import count_pages, finite, page_slice
+from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.find_tokens import token_search
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.lists.kept_tokens import split_nearest
 from lexiscope.app.lists.pair_lists import PAIR_NAMES
 from lexiscope.app.lists.vectors import NOT_STORED
 from lexiscope.app.lists.view import (
+    OMIT_NONE,
     InHead,
     ScoredToken,
     Token,
@@ -43,6 +45,8 @@ from lexiscope.precompute.index.lookup import look_up_token
 from lexiscope.precompute.index.lookup.pairs import PairListings
 from lexiscope.precompute.index.lookup.vectors import VectorListings
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
+from lexiscope.precompute.live.wire.answers import BeforehandAnswer
+from lexiscope.precompute.live.wire.asks import BeforehandAsk
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR, MATRICES, SIDES
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
@@ -71,6 +75,10 @@ class TokenArguments(LensArguments):
     preset: AnyPreset = "all"
     kind: Annotated[AnyKind | None, Field(description="Only this kind, and all of it, in pages")] = None
     page: PageNumber = 1
+    beforehand: Annotated[
+        Literal["live"] | None,
+        Field(description="Also the worker's: its logit at the mean final state, and from the final norm's bias"),
+    ] = None
 
 
 class Listing(InHead):
@@ -138,6 +146,7 @@ class TokenView(ViewOfModel):
     kind: str | None  # the one kind that is shown, all of it page by page; None: the best of every kind
     page: int
     pages: int
+    before_text: Annotated[BeforehandAnswer | None, OMIT_NONE] = None  # the worker's, if asked for
     beforehand: list[Beforehand]  # of the embedding, and of the unembedding if it is another matrix
     variants: list[Token]  # the same token with and without space or ##, or in another case
     # by cosine of the centred embeddings, hubs left out; None while this is not built
@@ -233,6 +242,7 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
         page=page,
         pages=count_pages(longest, page, size),
         beforehand=_beforehand(index, token),
+        before_text=site.answers[0] if site.answers else None,
         variants=tokens_of(index.tokens, token_search(index.tokens).variants(token)),
         nearest=None if nearest is None else nearest[0],
         nearest_hubs=[] if nearest is None else nearest[1],
@@ -244,6 +254,15 @@ def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
         totals=listings.pairs.totals,
         hub=_hub(index, shape.n_layers - len(listings.missing), counted) if kind is None else None,
     )
+
+
+def before_text(site: ModelSite, at: TokenAt, ask: TokenArguments) -> list[BeforehandAsk]:
+    """Return the request for a worker, if the token's logits before any text are asked for."""
+    if ask.beforehand is None:
+        return []
+    site.index.tokens.raw(at.token)
+    check_can_run(site.index)
+    return [BeforehandAsk(token=at.token)]
 
 
 def _beforehand(index: Index, token: int) -> list[Beforehand]:
@@ -344,5 +363,6 @@ def _nearest(index: Index, token: int) -> tuple[list[ScoredToken], list[Token]] 
 
 TOKEN = Page(
     name="token", title="Token #{token}", at=TokenAt, arguments=TokenArguments, view=TokenView, make=token,
+    asks=before_text,
     in_python="This is token {token}: model.token({token})",
 )  # fmt: skip

@@ -17,7 +17,7 @@ from lexiscope.app.lists.labels import LabelEntry
 from lexiscope.app.lists.view import PAGE_ONLY, InHead, Token, ViewOfModel, in_head, of_index, tokens_of
 from lexiscope.app.lists.worth import CHANCE, above_chance, chance_of
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, PageNumber, VectorKind
-from lexiscope.app.urls import vector
+from lexiscope.app.urls import link, vector
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.lists import Chance
@@ -215,7 +215,6 @@ class SampleView(OfKindView):
     good: Annotated[list[int] | None, Field(description="Numbers of the rows that read well; null: nobody has said")]
     share: Annotated[float | None, Field(description="Of those that read well")]
     interval: Annotated[tuple[float, float] | None, Field(description="95 % interval of the share (Wilson)")]
-    address: Annotated[str, PAGE_ONLY]
 
     def tables(self) -> list[Table]:
         rows: list[Any] = [
@@ -240,10 +239,13 @@ class SampleView(OfKindView):
         return f"{len(self.good or ())} of {self.n} read well, {self.share:.0%}, 95% interval {low:.0%} to {high:.0%}"
 
     def label_entries(self) -> list[LabelEntry]:
-        return [LabelEntry("", self.lens, title=self.result, text=f"{self.kind} {self.drawn}. {self.address}")]
+        names = ("lens", "kind", "min_similarity", "layers", "n", "seed")
+        draw = {name: getattr(self, name) for name in names}
+        address = link("sample", self.model, **draw, good=",".join(map(str, self.good or [0])))
+        return [LabelEntry("", self.lens, title=self.result, text=f"{self.kind} {self.drawn}. {address}")]
 
 
-def sample(site: ModelSite, at: SampleAt, ask: SampleArguments) -> SampleView:
+def sample(site: ModelSite, at: SampleAt, ask: SampleArguments) -> SampleView:  # noqa: ARG001
     """Random vectors of one kind with their lists: the same seed is the same draw for everybody, as long as the same
     layers are built."""
     if ask.layers and ask.layers[-1] >= site.index.shape.n_layers:
@@ -265,7 +267,6 @@ def sample(site: ModelSite, at: SampleAt, ask: SampleArguments) -> SampleView:
         share=None if good is None else len(good) / n,
         interval=None if good is None else wilson(len(good), n),
         rows=[*_rows(site, ask, found[order[:n]], SAMPLE_TOKENS)],
-        address=SAMPLE.address(site.index.manifest.model, at, ask),
     )
 
 

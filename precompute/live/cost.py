@@ -4,6 +4,7 @@ Other work is counted as the multiplications that take as long; a worker turns t
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from lexiscope.precompute.live.beforehand import SENTENCE_TOKENS, SENTENCES
 from lexiscope.precompute.live.by_words.transition import DRAWS
 from lexiscope.precompute.live.first_tokens import first_tokens_cost
 from lexiscope.precompute.live.panels import PANELS
@@ -42,7 +43,8 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
             vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kinds) & set(s.kinds))
             rows = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
             lists = ask.k * first_tokens_cost(s, ask.unbuilt)
-            return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kinds, range(s.n_layers))
+            lists += vocabulary + directions_cost(w, ask.kinds, range(s.n_layers))
+            return vectors * s.d_model + rows * row_cost(s) + lists
         case asks.RelationAsk():
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s) + vocabulary
         case asks.TransitionAsk():
@@ -57,6 +59,9 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
             layers = s.n_layers if ask.layer is None else min(ask.layer + 1, s.n_layers)
             scores = 2 * tokens * tokens * s.n_heads * s.d_head
             return layers * ((PASS_OVERHEAD_TOKENS + tokens) * token_cost(s) + scores) + tokens * row_cost(s)
+        case asks.BeforehandAsk():  # the sentences are run once, for the first token that is asked for
+            tokens = len(SENTENCES) * (PASS_OVERHEAD_TOKENS + SENTENCE_TOKENS)
+            return tokens * s.n_layers * token_cost(s) + 2 * row_cost(s)
         case asks.StatesReadingAsk():
             return tokens * row_cost(s)
         case asks.ReadingAsk():

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from lexiscope.precompute.device import pick_device
 from lexiscope.precompute.errors import LexiscopeError, NotFound
 from lexiscope.precompute.index.tokens import token_bytes, whole_words
+from lexiscope.precompute.live.beforehand import Beforehand
 from lexiscope.precompute.live.by_words.relation import Ids, relation
 from lexiscope.precompute.live.by_words.seeds import SeedSearch
 from lexiscope.precompute.live.by_words.source import Source
@@ -30,11 +31,13 @@ from lexiscope.precompute.live.vocabulary import count_above, sums_of_exponentia
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import PromptAnswer, SeedsAnswer
 from lexiscope.precompute.live.wire.asks import (
+    BeforehandAsk,
     PairsReadingAsk,
     PromptAsk,
     ReadingAsk,
     RelationAsk,
     SeedsAsk,
+    SeedSource,
     StatesAsk,
     StatesReadingAsk,
     ThroughHeadsAsk,
@@ -69,6 +72,7 @@ class Engine:
         self.words = Words.of(parameters, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # in characters, or in bytes
         self.seed_search = SeedSearch(parameters, self.words, lambda: self._word_tokens)
+        self._seed_searches: dict[str, SeedSearch] = {}  # with words of other sources than the embedding
         self.transition_search = TransitionSearch(parameters, self.words)
 
     @classmethod
@@ -98,6 +102,10 @@ class Engine:
     @cached_property
     def _prompts(self) -> Prompts:
         return Prompts(self.weights, self.words)
+
+    @cached_property
+    def _beforehand(self) -> Beforehand:
+        return Beforehand(self.weights, self.words)
 
     @cached_property
     def readings(self) -> Readings:
@@ -138,12 +146,14 @@ class Engine:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         made = self.readings.made if isinstance(self.parameters, Weights) else ()
         cost = ask_cost(self.parameters, ask, tokens, made)
-        return cost + (self.seed_search.cost_of_fit(ask) if isinstance(ask, SeedsAsk) else 0)
+        if not isinstance(ask, SeedsAsk):
+            return cost
+        return cost + self._seed_searches.get(ask.source, self.seed_search).cost_of_fit(ask)
 
     def check(self, ask: Ask[Any]) -> None:
         """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has
         neither."""
-        runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
+        runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk | BeforehandAsk)
         if (runs or getattr(ask, "source", "raw") != "raw") and not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
 
@@ -152,7 +162,7 @@ class Engine:
         """Return True if this ask runs modules of the model, so that no other such ask may be computed at the same
         time."""
         makes = getattr(ask, "reading", "") in ("first", "mlp") or getattr(ask, "source", "") == "first"
-        return makes or isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk)
+        return makes or isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk | BeforehandAsk)
 
     def token_count(self, text: str) -> int:
         """Return how many tokens a prompt has; raise BadRequest if the prompt is not valid text."""
@@ -170,7 +180,12 @@ class Engine:
     def seeds(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
         """Answer all asks by one product. A wrong ask gets an error as its answer; the others are answered all the
         same."""
-        return self.seed_search.answers(asks)
+        answers: dict[int, SeedsAnswer | LexiscopeError] = {}
+        for source in dict.fromkeys(ask.source for ask in asks):
+            some = [at for at, ask in enumerate(asks) if ask.source == source]
+            found = self._seed_search(source).answers([asks[at] for at in some])
+            answers |= zip(some, found, strict=True)
+        return [answers[at] for at in range(len(asks))]
 
     @torch.inference_mode()
     def prompts(
@@ -211,11 +226,23 @@ class Engine:
                 answer = self.readings.pairs(ask, checked)
             case StatesAsk():
                 answer = text_states(self.weights, self.words, ask, check)
+            case BeforehandAsk():
+                answer = self._beforehand.answer(ask, check)
             case StatesReadingAsk():
                 answer = read_states(self.weights, ask)
             case _:
                 raise TypeError(f"{type(ask).__name__} is answered together with others")
         return cast(A, answer)
+
+    def _seed_search(self, source: SeedSource) -> SeedSearch:
+        """Return the search with words of this source. One of another than the embedding is made when first asked for,
+        and kept."""
+        if source == "raw":
+            return self.seed_search
+        if source not in self._seed_searches:
+            words = self.readings.words_of(source)
+            self._seed_searches[source] = SeedSearch(self.parameters, words, lambda: self._word_tokens, self.words)
+        return self._seed_searches[source]
 
     def _source(self, ask: RelationAsk | ThroughHeadsAsk, check: Callable[[], None]) -> Source:
         if ask.source == "first":

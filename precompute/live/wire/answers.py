@@ -389,6 +389,19 @@ class StatesAnswer(TypedDict):
     cells: list[Predicted]  # by position: what the model itself predicts from its state
 
 
+class Ranked(TypedDict):
+    score: float
+    rank: int  # among all tokens; 1 is the largest
+
+
+class BeforehandAnswer(TypedDict):
+    bias: Annotated[Ranked | None, Field(description="b · W_U, b the final norm's bias; null where it has none")]
+    mean_state: Annotated[
+        Ranked | None, Field(description="The logit at the mean final state of some sentences; null in an encoder")
+    ]
+    positions: int  # of how many positions the mean is
+
+
 class StatesReadingAnswer(TypedDict):
     predicts: Predicts
     cells: list[Predicted]  # by state: what the model predicts from it

@@ -56,7 +56,8 @@ def test_every_page_says_what_it_is(client: "TestClient", path: str) -> None:
 def live(link: str) -> bool:
     """Live pages need a worker, which test_live_pages.py waits for."""
     page = urlsplit(link).path.removesuffix(".json")
-    return page.endswith(("/seeds", "/relation", "/transition", "/heads", "/prompt")) or "reading=" in link
+    asks_worker = "reading=" in link or "beforehand=" in link
+    return asks_worker or page.endswith(("/seeds", "/relation", "/transition", "/heads", "/prompt"))
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)

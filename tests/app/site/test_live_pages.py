@@ -1,6 +1,7 @@
 """Live pages over HTTP, with real workers on small models: every format, links, addresses, other readings beside stored
 lists, and what is refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
@@ -12,7 +13,7 @@ from starlette.testclient import TestClient
 from lexiscope.app.site.security import HEADERS
 from lexiscope.app.urls import DATA_FORMATS, content_type, format_address, unpack
 from tests.support.pages import parsed
-from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, TRANSITION, visit
+from tests.support.site import DIFFERENCE, GPT2, HEADS, LLAMA, PROMPT, RELATION, SEEDS, TEXT, TRANSITION, visit
 from tests.support.tables import rows
 
 
@@ -302,19 +303,25 @@ def test_the_side_of_pairs_that_is_read_after_the_first_block(live: TestClient) 
     assert "reading first of the source" in live.get(f"{path}.md?k=9&reading=first&side=source").text
 
 
-@pytest.mark.parametrize("path", ["relation?pairs=dog%3Elion", "heads?words=dog"])
-def test_words_are_read_from_where_the_visitor_chooses(live: TestClient, path: str) -> None:
+@pytest.mark.parametrize(("path", "sources", "not_of_it"), [
+    ("relation?pairs=dog%3Elion", ("first", "norm"), "pseudo"), ("heads?words=dog", ("first", "norm"), "pseudo"),
+    ("seeds?words=dog", ("first", "pseudo"), "norm"), ("seeds?words=dog,lion&rank=fit", ("first", "pseudo"), "norm"),
+])  # fmt: skip
+def test_words_are_read_from_where_the_visitor_chooses(
+    live: TestClient, path: str, sources: tuple[str, ...], not_of_it: str
+) -> None:
     name, query = path.split("?")
+    found = "results" if name == "seeds" else "heads"
     plain = live.get(f"/{GPT2}/{name}.json?{query}").json()
     assert (plain["source"], live.get(f"/{GPT2}/{name}.json?{query}&source=raw").json()) == ("raw", plain)
-    for source in ("first", "norm"):
+    for source in sources:
         view = live.get(f"/{GPT2}/{name}.json?{query}&source={source}").json()
-        assert (view["source"], view["heads"] == plain["heads"]) == (source, False)
+        assert (view["source"], view[found] == plain[found]) == (source, False)
         page = parsed(live.get(f"/{GPT2}/{path}&source={source}").text)
         (kept,) = [e for e in page.elements if e.tag == "input" and e.attributes.get("name") == "source"]
         assert kept.attributes["value"] == source
         assert {row["source"] for row in rows(live, f"/{GPT2}/{name}.csv?{query}&source={source}")} == {source}
-    assert live.get(f"/{GPT2}/{path}&source=pseudo").status_code == 422
+    assert live.get(f"/{GPT2}/{path}&source={not_of_it}").status_code == 422
 
 
 @pytest.mark.parametrize("path", ["ff/1/5", "head/2/1/sub/3", "head/2/1/vo"])
@@ -338,3 +345,23 @@ def test_events_of_a_head_need_a_reading(live: TestClient) -> None:
     answer = live.get(f"/{GPT2}/head/2/1/vo.events")
     assert (answer.status_code, "give a reading, such as reading=norm" in answer.text) == (422, True)
     assert live.get(f"/{GPT2}/head/2/9/vo.events?reading=norm").status_code == 404
+
+
+def test_a_token_before_any_text(live: TestClient, site_data: Path) -> None:
+    """Beside what is stored, if asked for. A bare address answers as before, and a difference runs on nothing."""
+    plain = live.get(f"/{GPT2}/token/300")
+    assert f"/{GPT2}/token/300?beforehand=live" in parsed(plain.text).links()
+    assert "before_text" not in live.get(f"/{GPT2}/token/300.json").json()
+    for model, has_bias in ((GPT2, True), (LLAMA, False)):
+        found = live.get(f"/{model}/token/300.json?beforehand=live").json()["before_text"]
+        assert (found["bias"] is not None) == has_bias
+        assert found["positions"] > 0
+        page = re.sub(r"\s+", " ", live.get(f"/{model}/token/300?beforehand=live").text)
+        assert f"<small>(rank {found['mean_state']['rank']:,})</small>" in page
+        assert ("from the final norm’s bias" in page, "its final norm has no bias" in page) == (has_bias, not has_bias)
+        assert f"mean of {found['positions']} positions" in page
+    assert live.get(f"/{DIFFERENCE}/token/300.json?beforehand=live").status_code == 404
+    assert "beforehand=live" not in live.get(f"/{DIFFERENCE}/token/300").text
+    with visit(site_data, worker="off") as stranger:
+        assert "beforehand=live" not in stranger.get(f"/{GPT2}/token/300").text
+        assert stranger.get(f"/{GPT2}/token/300?beforehand=live").status_code == 404

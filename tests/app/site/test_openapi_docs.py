@@ -131,7 +131,7 @@ def narrowed(document: dict[str, Any]) -> dict[str, Any]:
     }
     for item in document["paths"].values():
         asked = item["get"].get("parameters", [])
-        asked[:] = [parameter for parameter in asked if parameter["name"] not in ("reading", "format")]
+        asked[:] = [parameter for parameter in asked if parameter["name"] not in ("reading", "beforehand", "format")]
         for parameter in asked:
             if parameter["name"] == "model":
                 parameter["schema"] = {"enum": [GPT2, LLAMA, LLAMA, "gpt3"]}

@@ -86,7 +86,7 @@ def test_no_link_and_no_form_of_ours_has_one(live: TestClient) -> None:
             seen |= found
             error = live.get(f"{path}?{query}&nonesuch=1", headers={"Accept": "application/json"}).json()["error"]
             assert "'nonesuch'" in error["detail"], address
-            if not path.endswith((*DATA_FORMATS, *LIVE_PAGES)) and "reading=" not in query:
+            if not path.endswith((*DATA_FORMATS, *LIVE_PAGES)) and not re.search("(reading|beforehand)=", query):
                 opened.append(f"{path}?{query}")
     assert len(seen) > 100
 

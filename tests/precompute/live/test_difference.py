@@ -10,6 +10,7 @@ import pytest
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.wire.asks import (
+    BeforehandAsk,
     PairsReadingAsk,
     PromptAsk,
     ReadingAsk,
@@ -143,6 +144,8 @@ NORMED = RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="nor
         lambda engine: engine.answer(STATES),
         lambda engine: engine.check(STATES),
         lambda engine: engine.check(STATES_READING),
+        lambda engine: engine.check(BeforehandAsk(token=3)),
+        lambda engine: engine.answer(BeforehandAsk(token=3)),
     ],
 )
 def test_what_runs_a_model_is_refused(pair: Pair, run: Callable[[Engine], object]) -> None:
