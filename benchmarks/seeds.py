@@ -102,7 +102,7 @@ def split() -> dict[str, list[str]]:
 
 
 def _shares(index: Index, engine: Engine, bounded: bool) -> Iterator[Figure]:
-    engine.seed_search.chance = lambda _: None  # type: ignore[method-assign]  # takes long, and ranks nothing
+    engine.seed_search.chance = lambda _: None  # type: ignore[method-assign,assignment]  # slow
     tokens = index.tokens
     whole = np.flatnonzero(whole_words([*tokens]))
     surfaces = np.array([tokens.surface(tokens.texts[token]) for token in whole.tolist()])
