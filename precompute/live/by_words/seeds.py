@@ -7,7 +7,7 @@ high. For the fit, q may be widened by the tokens that are nearest to the words.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +28,7 @@ from lexiscope.precompute.live.proposals import error_of_products, exact_product
 from lexiscope.precompute.live.vocabulary import scored
 from lexiscope.precompute.live.wire.answers import HeadReading, SeedResult, SeedsAnswer, TermUsed
 from lexiscope.precompute.live.wire.asks import SeedsAsk, VectorPlace
+from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import SMALLEST_NORM, Float64
 from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES, Side
@@ -133,10 +134,11 @@ class SeedSearch:
         a vector without a direction. They are computed once."""
         return self._inverse("length", kind, lambda vectors: np.linalg.norm(vectors, axis=1))
 
-    def inverse_spreads(self, kind: str) -> tuple[Tensor, Float64]:
+    def inverse_spreads(self, kind: str, lens: Lens = "dot") -> tuple[Tensor, Float64]:
         """Return 1 / sd of all vectors of a kind likewise, where sd is the standard deviation of a vector's scores over
         all tokens; 0 where all scores are equal."""
-        return self._inverse("spread", kind, self.vocabulary(SIDES[kind]).spreads)
+        spreads = self.vocabulary(SIDES[kind]).spreads
+        return self._inverse("spread" if lens == "dot" else "cosine", kind, lambda vectors: spreads(vectors, lens))
 
     def _inverse(self, name: str, kind: str, of: Callable[[Float64], Float64]) -> tuple[Tensor, Float64]:
         if (name, kind) not in self._inverses:
@@ -167,14 +169,18 @@ class SeedSearch:
         and what random words reach."""
         s = self.w.shape
         kinds = [kind for kind in ask.kinds if kind in s.kinds]
-        vectors = {kind: s.n_layers * s.count(kind) * s.d_model for kind in kinds}
-        new = [kind for kind in kinds if ("spread", kind) not in self._inverses]
-        sides = [side for side in self.sides if "covariance" not in vars(self.vocabulary(side))]
-        cost = s.d_model * float(sum(vectors[kind] for kind in new) + len(sides) * s.d_vocab * s.d_model)
+        cost = self.cost_of_spreads(kinds)
         if ask.rank == "fit":
             widening = len(self.sides) * s.d_vocab * s.d_model if ask.widen else 0
-            cost += RANDOM_DRAWS * (sum(vectors.values()) + widening)
+            cost += RANDOM_DRAWS * (sum(s.n_layers * s.count(kind) * s.d_model for kind in kinds) + widening)
         return cost
+
+    def cost_of_spreads(self, kinds: Iterable[str], lens: Lens = "dot") -> float:
+        """Return how many multiplications `inverse_spreads` takes for these kinds, for what is not known yet."""
+        s, (name, of_tokens) = self.w.shape, ("spread", "covariance") if lens == "dot" else ("cosine", "of_directions")
+        new = [s.n_layers * s.count(kind) for kind in kinds if (name, kind) not in self._inverses]
+        sides = [side for side in self.sides if of_tokens not in vars(self.vocabulary(side))]
+        return s.d_model**2 * float(sum(new) + len(sides) * s.d_vocab)
 
     def answers(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
         queries: list[Query | LexiscopeError] = []
