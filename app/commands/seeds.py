@@ -23,6 +23,12 @@ from lexiscope.precompute.shape import LENSES, SIDES
     option("--kind", "which vectors (what neurons read and write); may be repeated", action="append", choices=[*SIDES]),
     option("--lens", "dot, as in the paper (the default), or cosine: directions only", choices=LENSES, default="dot"),
     option("--rank", "fit (the default), or score, the paper's", choices=("fit", "score"), default="fit"),
+    option(
+        "--source",
+        "raw (the default), first or pseudo, as on the page",
+        choices=("raw", "first", "pseudo"),
+        default="raw",
+    ),
     flag("--words-alone", "fit the words alone, without the tokens nearest to them"),
     option("--k", "how many to show (default: 20)", positive, default=20),
     flag("--json", "print JSON instead of a table"),
@@ -37,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
 
     index = open_model(args.data, args.model)
     site = ModelSite(index=index, library=Library(index.folder.parent))
-    asked = {"words": " ".join(args.words), "lens": args.lens, "rank": args.rank, "k": args.k}
+    asked = {"words": " ".join(args.words), "lens": args.lens, "rank": args.rank, "k": args.k, "source": args.source}
     ask = SEEDS.ask_of(site, asked | {"kind": args.kind, "widen": 0 if args.words_alone else 1})
     asks = SEEDS.asks(site, SeedsAt(), ask)
     if not asks:

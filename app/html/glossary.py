@@ -334,8 +334,9 @@ TERMS = {
     ),
     "word-source": Term(
         "words from",
-        "What goes through the heads for a word: its embedding; what the first block makes of a text of this word's "
-        "token alone; or its embedding through the norm in front of each layer's attention, gain and bias included.",
+        "What stands for a word: its embedding; what the first block makes of a text of this word's token alone; "
+        "through heads also its embedding as the norm in front of each layer's attention leaves it, gain and bias "
+        "included; of seeds also its row of the pseudo-inverse.",
     ),
     "overlap": Term(
         "overlap",

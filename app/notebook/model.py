@@ -22,7 +22,7 @@ from lexiscope.app.pages.search import SEARCH, SearchAt
 from lexiscope.app.pages.seeds import SEEDS, SeedsAt
 from lexiscope.precompute.errors import BadRequest, WeightsError
 from lexiscope.precompute.live.wire.answers import PanelName
-from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments, SeedRank
+from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments, SeedRank, SeedSource
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
 from lexiscope.precompute.shape import LENSES, SEED_KIND, Preset
 
@@ -117,23 +117,25 @@ class Model(Shown):
         k: int = SEED_RESULTS,
         rank: SeedRank = "fit",
         widen: bool = True,
+        source: SeedSource = "raw",
         exact: bool | None = None,
     ) -> Seeds:
         """Return the vectors that are about these words, over all layers; `king - man + woman` and `2*dog` work, too.
         If there are several arguments, as in seeds("New York", "dog"), or one list, each of them stays together.
 
         They are ranked as on the page, from the weights, which are loaded for it: by `fit`, with the tokens nearest to
-        the words unless `widen` is False, or by the paper's `score`. `exact=False` takes the stored lists alone;
-        so does a model whose weights, or torch, are not here, unless `exact` is True. The result's `exact` says which
-        it was.
+        the words unless `widen` is False, or by the paper's `score`. `source` is the vocabulary that words are read
+        from, for all but `raw` from the weights alone. `exact=False` takes the stored lists alone; so does a model
+        whose weights, or torch, are not here, unless `exact` is True. The result's `exact` says which it was.
         """
         terms, kinds = arguments.seed_words(words), None if kind is None else arguments.seed_kinds(kind)
-        asked = {"words": terms, "kind": kinds, "lens": lens, "k": k, "rank": rank, "widen": int(widen)}
-        if exact is not False:
+        how = {"lens": lens, "k": k, "rank": rank, "widen": int(widen), "source": source}
+        asked = {"words": terms, "kind": kinds, **how}
+        if exact is not False or source != "raw":
             try:
                 return Seeds(self.source.get(SEEDS, SeedsAt(), **asked), exact=True)
             except (NeedsPackage, WeightsError):
-                if exact or self.source.weights:
+                if exact or source != "raw" or self.source.weights:
                     raise
         of_lens = arguments.one_of("lens", lens, LENSES) or "dot"
         return Seeds(*self.source.stored_seeds(terms, kinds or (SEED_KIND,), of_lens, count("k", k)))

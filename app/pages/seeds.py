@@ -10,6 +10,7 @@ from pydantic import Field
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.lists.bias import biased_tokens, is_high_bias
+from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
 from lexiscope.app.lists.kept_tokens import first_kept, split_nearest
 from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, of_index, tokens_of
@@ -25,7 +26,7 @@ from lexiscope.precompute.live.wire.answers import (
     TermUsed,
     put_words,
 )
-from lexiscope.precompute.live.wire.asks import SeedRank, SeedsArguments, SeedsAsk
+from lexiscope.precompute.live.wire.asks import SeedRank, SeedsArguments, SeedsAsk, SeedSource
 from lexiscope.precompute.live.wire.grammar import write_terms
 from lexiscope.precompute.shape import SIDES, Side
 
@@ -67,6 +68,7 @@ class SeedsView(ViewOfModel):
     heads: list[HeadReading]  # what heads do with the average of the words; empty unless asked for
     rank: Annotated[SeedRank | Literal["listed"], RANK] = "score"
     widen: int = 1
+    source: SeedSource = "raw"
     chance: Annotated[float | None, CHANCE_OF_FIT] = None
 
     @property
@@ -86,7 +88,7 @@ class SeedsView(ViewOfModel):
         return sum(row["fit"] > self.chance for row in rows) if self.chance is not None else 0
 
     def about(self) -> dict[str, Any]:
-        return {"model": self.model, "words": defused(self.words), "lens": self.lens}
+        return {"model": self.model, "words": defused(self.words), "lens": self.lens, "source": self.source}
 
     def _columns(self) -> Iterable[Column]:
         yield from COLUMNS
@@ -107,6 +109,7 @@ class SeedsView(ViewOfModel):
         """Return the table of vectors and, if heads were asked for, of what each head writes and looks for; the latter
         has a row for each token in CSV."""
         by = f"{self.lens}, by {self.rank}" if self.rank == "fit" else self.lens
+        by += "" if self.source == "raw" else f", source {self.source}"
         tables = [Table(f"{self.model}, vectors about {self.words} ({by})", tuple(self._columns()), self.ranked)]
         if self.heads:
             through = f"{self.model}, {self.words} through every head ({self.lens})"
@@ -186,6 +189,7 @@ def seeds(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> SeedsView:
         heads=answer["heads"],
         rank=ask.rank,
         widen=ask.widen,
+        source=ask.source,
         chance=answer["chance"],
     )
 
@@ -219,6 +223,8 @@ def _listing(lists: FirstLists, result: SeedResult, order: Mapping[int, int]) ->
 
 
 def asks(site: ModelSite, _: SeedsAt, ask: SeedsArguments) -> list[SeedsAsk]:
+    if ask.source != "raw":
+        check_can_run(site.index)
     return [SeedsAsk(**dict(ask), unbuilt=unbuilt(site.index, ask.lens))] if ask.words else []
 
 

@@ -29,7 +29,7 @@ from lexiscope.app.urls import FIGURE_FORMATS
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound, OtherBuild
 from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
 
-NEAR = 0.5  # how similar two names must be, from 0 to 1, to suggest one for the other
+NEAR = 0.55  # how similar two names must be, from 0 to 1, to suggest one for the other
 MOST_SHOWN = 60  # most characters of an unknown name that a message shows
 
 

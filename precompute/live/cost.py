@@ -43,7 +43,8 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
             vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kinds) & set(s.kinds))
             rows = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
             lists = ask.k * first_tokens_cost(s, ask.unbuilt)
-            return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kinds, range(s.n_layers))
+            lists += vocabulary + directions_cost(w, ask.kinds, range(s.n_layers))
+            return vectors * s.d_model + rows * row_cost(s) + lists
         case asks.RelationAsk():
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s) + vocabulary
         case asks.TransitionAsk():

@@ -37,6 +37,7 @@ from lexiscope.precompute.live.wire.asks import (
     ReadingAsk,
     RelationAsk,
     SeedsAsk,
+    SeedSource,
     StatesAsk,
     StatesReadingAsk,
     ThroughHeadsAsk,
@@ -71,6 +72,7 @@ class Engine:
         self.words = Words.of(parameters, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # in characters, or in bytes
         self.seed_search = SeedSearch(parameters, self.words, lambda: self._word_tokens)
+        self._seed_searches: dict[str, SeedSearch] = {}  # with words of other sources than the embedding
         self.transition_search = TransitionSearch(parameters, self.words)
 
     @classmethod
@@ -144,7 +146,9 @@ class Engine:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         made = self.readings.made if isinstance(self.parameters, Weights) else ()
         cost = ask_cost(self.parameters, ask, tokens, made)
-        return cost + (self.seed_search.cost_of_fit(ask) if isinstance(ask, SeedsAsk) else 0)
+        if not isinstance(ask, SeedsAsk):
+            return cost
+        return cost + self._seed_searches.get(ask.source, self.seed_search).cost_of_fit(ask)
 
     def check(self, ask: Ask[Any]) -> None:
         """Raise NotFound for an ask that needs norms or a run, if this is a difference of two models, which has
@@ -176,7 +180,12 @@ class Engine:
     def seeds(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
         """Answer all asks by one product. A wrong ask gets an error as its answer; the others are answered all the
         same."""
-        return self.seed_search.answers(asks)
+        answers: dict[int, SeedsAnswer | LexiscopeError] = {}
+        for source in dict.fromkeys(ask.source for ask in asks):
+            some = [at for at, ask in enumerate(asks) if ask.source == source]
+            found = self._seed_search(source).answers([asks[at] for at in some])
+            answers |= zip(some, found, strict=True)
+        return [answers[at] for at in range(len(asks))]
 
     @torch.inference_mode()
     def prompts(
@@ -224,6 +233,16 @@ class Engine:
             case _:
                 raise TypeError(f"{type(ask).__name__} is answered together with others")
         return cast(A, answer)
+
+    def _seed_search(self, source: SeedSource) -> SeedSearch:
+        """Return the search with words of this source. One of another than the embedding is made when first asked for,
+        and kept."""
+        if source == "raw":
+            return self.seed_search
+        if source not in self._seed_searches:
+            words = self.readings.words_of(source)
+            self._seed_searches[source] = SeedSearch(self.parameters, words, lambda: self._word_tokens, self.words)
+        return self._seed_searches[source]
 
     def _source(self, ask: RelationAsk | ThroughHeadsAsk, check: Callable[[], None]) -> Source:
         if ask.source == "first":

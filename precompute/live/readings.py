@@ -24,8 +24,10 @@ after the first block or its MLP, with the pseudo-inverse, or of some tokens onl
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -130,6 +132,21 @@ class Readings:
                 return np.column_stack((norm.folded(v), v @ norm.exact_bias)), self._beside_divisors(norm)
             case _:
                 return v, stored
+
+    def words_of(self, source: Literal["first", "pseudo"]) -> Words:
+        """Return the words with other vocabularies in place of W_E and W_U: after the first block, or E⁺ of each."""
+        if source == "first":
+            after = self.vocabularies["first"].get()
+            return replace(self.words, reads=after, writes=after)
+        reads = self._pseudo_inverse(self.words.reads)
+        tied = self.words.writes is self.words.reads
+        return replace(self.words, reads=reads, writes=reads if tied else self._pseudo_inverse(self.words.writes))
+
+    def _pseudo_inverse(self, vocabulary: Vocabulary) -> Vocabulary:
+        """Return E⁺, whose rows W (Wᵀ W)⁺ (d_vocab, d_model) are rounded to float32."""
+        inverse = torch.from_numpy(self._inverse_gram(vocabulary, lambda _: None))
+        blocks = [rows.cpu().double() @ inverse for rows in torch.split(vocabulary.W, TOKENS_AT_ONCE)]
+        return Vocabulary.of(torch.cat([block.to(vocabulary.W) for block in blocks]))
 
     def _after_first_block(self, rows: slice) -> torch.Tensor:
         tokens = torch.arange(rows.start, rows.stop, device=self.w.device)[:, None]

@@ -107,10 +107,13 @@ class Query:
 
 
 class SeedSearch:
-    def __init__(self, w: LoadedParameters, words: Words, word_tokens: Callable[[], Ids]) -> None:
-        """Search the vectors of `w`. `word_tokens` returns the tokens that are words, from which random ones are
-        drawn."""
-        self.w, self.words, self.word_tokens = w, words, word_tokens
+    def __init__(
+        self, w: LoadedParameters, words: Words, word_tokens: Callable[[], Ids], stored: Words | None = None
+    ) -> None:
+        """Search the vectors of `w`. `word_tokens` returns the tokens that are words, from which random ones are drawn.
+        Where `words` have other vocabularies than W_E and W_U, `stored` has these: lists of vectors, and what heads do,
+        are made with them."""
+        self.w, self.words, self.word_tokens, self.stored = w, words, word_tokens, stored or words
         self.share, self.least = error_of_products(w.shape.d_model)
         self._norms: dict[str, Tensor] = {}
         self._inverses: dict[tuple[str, str], tuple[Tensor, Float64]] = {}
@@ -354,12 +357,13 @@ class SeedSearch:
         heads: list[HeadReading] = []
         if query.ask.heads:
             every = range(self.w.shape.n_layers), range(self.w.shape.n_heads)
-            (heads,) = head_readings(self.w, self.words, query.q["reads"][None], *every, query.ask.lens, TOKENS_OF_HEAD)
+            raw = query if self.stored is self.words else Query(self.stored, self.w, query.ask)
+            (heads,) = head_readings(self.w, self.stored, raw.q["reads"][None], *every, query.ask.lens, TOKENS_OF_HEAD)
         ranked = (ListEnd(found.kind, found.layer, found.index) for found in best)
         ids, cosines = (array[:NEAREST_TO_SEEDS].tolist() for array in query.near["reads"])
         return {
             "terms": query.used, "nearest": scored(ids, cosines), "results": results, "heads": heads,
-            "lists": first_tokens(self.w.vectors, self.words.reads, self.words.writes, query.ask.unbuilt, ranked),
+            "lists": first_tokens(self.w.vectors, self.stored.reads, self.stored.writes, query.ask.unbuilt, ranked),
             "rank": rank, "near": {SIDES[kind]: query.near[SIDES[kind]][0].tolist() for kind in query.kinds},
             "chance": self.chance(query) if query.ask.rank == "fit" else None,
         }  # fmt: skip

@@ -41,6 +41,7 @@ PatternRows = Literal["heads", "tokens"]
 Reading = Literal["norm", "first", "mlp", "pseudo", "full"]
 Side = Literal["source", "target", "both"]
 WordSource = Literal["raw", "first", "norm"]
+SeedSource = Literal["raw", "first", "pseudo"]
 
 SOURCE_OF_WORDS = (
     "How the first words are read: `raw` from the embedding, `first` as the first block leaves a token alone, `norm` "
@@ -118,6 +119,11 @@ class SeedsArguments(AskArguments[answers.SeedsAnswer]):
     widen: Annotated[
         int, _zero_or_one("widen", "1 to add the nearest tokens to the words, or 0 for the words alone")
     ] = Field(1, ge=0, le=1, description="Of the fit: 0 takes the words alone, without their nearest tokens")
+    source: SeedSource = Field(
+        "raw",
+        description="Which vocabulary words are read from: `raw`, the embedding, `first`, tokens as the first block "
+        "leaves them, `pseudo`, the pseudo-inverse E⁺ instead of Eᵀ",
+    )
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -303,19 +303,25 @@ def test_the_side_of_pairs_that_is_read_after_the_first_block(live: TestClient) 
     assert "reading first of the source" in live.get(f"{path}.md?k=9&reading=first&side=source").text
 
 
-@pytest.mark.parametrize("path", ["relation?pairs=dog%3Elion", "heads?words=dog"])
-def test_words_are_read_from_where_the_visitor_chooses(live: TestClient, path: str) -> None:
+@pytest.mark.parametrize(("path", "sources", "not_of_it"), [
+    ("relation?pairs=dog%3Elion", ("first", "norm"), "pseudo"), ("heads?words=dog", ("first", "norm"), "pseudo"),
+    ("seeds?words=dog", ("first", "pseudo"), "norm"), ("seeds?words=dog,lion&rank=fit", ("first", "pseudo"), "norm"),
+])  # fmt: skip
+def test_words_are_read_from_where_the_visitor_chooses(
+    live: TestClient, path: str, sources: tuple[str, ...], not_of_it: str
+) -> None:
     name, query = path.split("?")
+    found = "results" if name == "seeds" else "heads"
     plain = live.get(f"/{GPT2}/{name}.json?{query}").json()
     assert (plain["source"], live.get(f"/{GPT2}/{name}.json?{query}&source=raw").json()) == ("raw", plain)
-    for source in ("first", "norm"):
+    for source in sources:
         view = live.get(f"/{GPT2}/{name}.json?{query}&source={source}").json()
-        assert (view["source"], view["heads"] == plain["heads"]) == (source, False)
+        assert (view["source"], view[found] == plain[found]) == (source, False)
         page = parsed(live.get(f"/{GPT2}/{path}&source={source}").text)
         (kept,) = [e for e in page.elements if e.tag == "input" and e.attributes.get("name") == "source"]
         assert kept.attributes["value"] == source
         assert {row["source"] for row in rows(live, f"/{GPT2}/{name}.csv?{query}&source={source}")} == {source}
-    assert live.get(f"/{GPT2}/{path}&source=pseudo").status_code == 422
+    assert live.get(f"/{GPT2}/{path}&source={not_of_it}").status_code == 422
 
 
 @pytest.mark.parametrize("path", ["ff/1/5", "head/2/1/sub/3", "head/2/1/vo"])

@@ -93,6 +93,41 @@ def all_fits(case: Case, words: dict[str, float], kind: str, lens: str, widen: i
     return fits(W, V.astype(np.float64), query_of(case, words, SIDES[kind], lens), lens, widen)
 
 
+@pytest.mark.parametrize("rank", ["score", "fit"])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("source", ["first", "pseudo"])
+def test_words_of_another_vocabulary(case: Case, source: str, lens: str, rank: str) -> None:
+    """Everything is as if that vocabulary were the embedding, but for what lists and heads are compared with."""
+    found = {"widen": 1, "lens": lens, "rank": rank, "k": 40}
+    plain = ask(EQUATION, "ff_key", "w_o", heads=1, **found)
+    answers = case.engine.seeds([plain, ask(EQUATION, "ff_key", "w_o", heads=1, source=source, **found)])
+    raw, answer = (each for each in answers if isinstance(each, dict))
+    assert raw["results"] != answer["results"]
+    assert raw["heads"] == answer["heads"]
+    weights = np.array(list(EQUATION.values()))
+    tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in EQUATION]
+    every: dict[tuple[str, int], float] = {}
+    for kind in ("ff_key", "w_o"):
+        stored = (case.model.W_E if SIDES[kind] == "reads" else case.model.W_U).double().numpy()
+        W: Any = np.linalg.pinv(stored).T if source == "pseudo" else case.net.after_first_block().double().numpy()
+        terms = np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
+        if lens == "cosine":
+            terms /= np.linalg.norm(terms, axis=1, keepdims=True)
+        q = weights @ terms / np.abs(weights).sum()
+        V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
+        V = V.astype(np.float64)
+        lengths = np.linalg.norm(V, axis=1) if lens == "cosine" else 1
+        of_kind = fits(W, V, q, lens, widen=1) if rank == "fit" else V @ q / lengths
+        every |= {(kind, at): number for at, number in enumerate(of_kind.tolist())}
+    best = sorted(every.values(), reverse=True)[:40]
+    near = 1e-4 * max(map(abs, best))  # transformers, and rows of E⁺ here, are float32
+    count = case.engine.shape.count
+    own = [every[each["kind"], each["layer"] * count(each["kind"]) + each["index"]] for each in answer["results"]]
+    for expected in (best, own):
+        numbers = [each["fit"] if rank == "fit" else each["score"] for each in answer["results"]]
+        np.testing.assert_allclose(np.array(numbers, float), expected, atol=near)
+
+
 @pytest.mark.parametrize("widen", [0, 1])
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("kinds", [(), ("vo_out", "w_q", "w_o"), ("ff_value",)])
