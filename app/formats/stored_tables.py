@@ -1,7 +1,10 @@
 """Declare the columns of tables that list parameters: where a vector or a head is in the model, and its first words."""
 
-from lexiscope.app.formats.table import SCORE, Column
+from collections.abc import Sequence
+
+from lexiscope.app.formats.table import SCORE, Column, Table
 from lexiscope.app.lists.first_words import FIRST_WORDS
+from lexiscope.app.lists.stored_transitions import ListedTransition
 from lexiscope.precompute.index.parameter_names import vector_name
 
 
@@ -38,3 +41,15 @@ FIRST_PAIR = (
     Column("first_from", "token", get=lambda row: (row["first"] or {}).get("from"), audience="programs"),
     Column("first_to", "token", get=lambda row: (row["first"] or {}).get("to"), audience="programs"),
 )
+LISTED_TRANSITIONS = (
+    Column("where", "address", get=lambda row: f"L{row['layer']}N{row['neuron']}", heading="neuron"),
+    Column("reads", "token", get=lambda row: row["tokens"][0]),
+    Column("rank in its key", "number", get=lambda row: row["ranks"][0]),
+    Column("lists", "token", get=lambda row: row["tokens"][1], page_heading="its value lists"),
+    Column("rank in its value", get=lambda row: f"{row['ranks'][1]}{', bottom' if row['end'] == 'bottom' else ''}"),
+)
+
+
+def listed_neurons(model: str, rows: Sequence[ListedTransition] | None) -> Table:
+    """Make the table, for people, of the neurons whose stored lists hold both words of a pair."""
+    return Table(f"{model}, neurons whose stored lists hold the pair", LISTED_TRANSITIONS, rows or (), "people")

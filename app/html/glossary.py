@@ -257,13 +257,11 @@ TERMS = {
         "shuffled score",
         "The score with the second words of other pairs, or with random words: as large where any of them will do.",
     ),
-    "rank-in-key": Term("rank in the key", "The first word’s place among all tokens in what the neuron reads."),
     "rank-in-up": Term(
         "rank in up",
         "The first word’s place in a gated neuron’s second input. From the bottom: there the neuron’s coefficient is "
         "negative, and it adds the bottom of its value.",
     ),
-    "rank-in-value": Term("rank in the value", "The second word’s place among all tokens in what the neuron writes."),
     "seeds": Term(
         "seed words",
         "A few words that stand for a concept. The paper's score is the dot product of a vector with their average "

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
+from lexiscope.app.formats.stored_tables import listed_neurons
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair
@@ -59,6 +60,9 @@ class RelationView(ViewOfModel):
     neurons: Annotated[list[ListedTransition] | None, LISTED_TRANSITIONS]
     neurons_total: int | None
 
+    def neuron_table(self) -> Table:
+        return listed_neurons(self.model, self.neurons)
+
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "matrix": self.matrix, "lens": self.lens, "source": self.source}
 
@@ -69,7 +73,8 @@ class RelationView(ViewOfModel):
         source = "" if self.source == "raw" else f", source {self.source}"
         how = f"{self.matrix}, {self.lens}{source}{_first_pieces(self.pairs)}{shuffled}"
         title = f"{self.model}, heads that carry {', '.join(names)} ({how})"
-        return [Table(title, (*COLUMNS, *by_pair, *FIRST_PAIR_COLUMNS), self.heads)]
+        of_neurons = [self.neuron_table()] if self.neurons else []
+        return [Table(title, (*COLUMNS, *by_pair, *FIRST_PAIR_COLUMNS), self.heads), *of_neurons]
 
 
 SHUFFLED_WITH = {"pairs": "other pairs' targets", "words": "random words"}

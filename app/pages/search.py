@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
-from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD, HEAD_COLUMNS, VECTOR_COLUMNS, WHERE
+from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD, HEAD_COLUMNS, VECTOR_COLUMNS, WHERE, listed_neurons
 from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
 from lexiscope.app.lists.checks import count_pages, page_slice
 from lexiscope.app.lists.find_tokens import token_search
@@ -217,6 +217,9 @@ class SearchView(ViewOfModel):
         )  # fmt: skip
         return Table("", columns, self.pairs or ())
 
+    def neuron_table(self) -> Table:
+        return listed_neurons(self.model, self.neurons)
+
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "q": defused(self.q), "lens": self.lens}
 
@@ -244,6 +247,8 @@ class SearchView(ViewOfModel):
         if self.matches:
             title = f"{self.model}, parameters that list {self.q} ({self.lens})"
             tables.append(Table(title, matches, self.matches))
+        if self.neurons:
+            tables.append(self.neuron_table())
         if self.pairs:
             tables.append(Table(f"{self.model}, heads that pair {self.q} ({self.lens})", pairs, self.pairs))
         return tables

@@ -22,6 +22,7 @@ from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.live.wire.grammar import write_pairs
 
 TOKENS_SHOWN = 6  # tokens of each list
+BELOW_CHANCE = 5  # neurons that are shown though random words do as well; the others are folded
 
 
 class TransitionAt(Address):
@@ -43,10 +44,14 @@ class TransitionView(ViewOfModel):
     chance: Annotated[float | None, CHANCE_OF_SCORE]
     neurons: list[TransitionNeuron]  # the best of either end, largest score first
 
-    def neuron_table(self, end: End, above: bool) -> Table:
-        """Make the page's table of the neurons of one end that are above what chance reaches, or of the others."""
-        rows = [row for row in self.neurons if row["end"] == end and above == (row["score"] > (self.chance or 0))]
-        return Table("", tuple(column for column in COLUMNS if column.name not in ("end", "value_end")), rows)
+    def of_end(self, end: End) -> tuple[Table, Table, int]:
+        """Return tables of the neurons of one end, the first and the rest, and how many are above chance: the first
+        table has these and a few more."""
+        rows = [row for row in self.neurons if row["end"] == end]
+        above = sum(row["score"] > (self.chance or 0) for row in rows)
+        columns = tuple(column for column in COLUMNS if column.name not in ("end", "value_end"))
+        first = above + BELOW_CHANCE
+        return Table("", columns, rows[:first]), Table("", columns, rows[first:]), above
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "pairs": defused(self.words), "lens": self.lens, "chance": self.chance}
@@ -65,7 +70,13 @@ def _rank(name: str) -> tuple[Column, ...]:
         return "–" if rank is None else f"{rank:,.0f}" + (", bottom" if sum(z) < 0 else "")
 
     return (
-        Column(f"{name}_rank", get=text, heading=f"rank in its {name}", tip=f"rank-in-{name}", audience="people"),
+        Column(
+            f"{name}_rank",
+            get=text,
+            heading=f"rank in its {name}",
+            tip="rank-in-up" if name == "up" else "rank",
+            audience="people",
+        ),
         Column(f"{name}_rank", audience="programs"),
         Column(f"{name}_z", get=lambda row: " ".join(map(str, row[f"{name}_z"] or ())), audience="programs"),
     )

@@ -16,7 +16,6 @@ from lexiscope.precompute.shape import DIRECTIONS, Shape
 
 PASS_OVERHEAD_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
 PAIRS_SHARE = 0.2  # time of a pair search on one thread, as a share of the time of computing all products
-FLOAT64_COST = 2  # multiplications of float32 that take as long as one of float64
 STRENGTH_COST = 200  # multiplications that take as long as the strength of a neuron for a pair
 
 
@@ -49,9 +48,8 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s) + vocabulary
         case asks.TransitionAsk():
             n, neurons, kinds = len(ask.pairs), s.n_layers * s.d_mlp, 3 if s.gated else 2
-            deviations = kinds * neurons * s.d_model**2 + (1 if s.tied else 2) * row_cost(s) * s.d_model
             drawn = kinds * neurons * (DRAWS + n) * s.d_model + STRENGTH_COST * neurons * DRAWS * n
-            return FLOAT64_COST * deviations + drawn + 2 * kinds * min(ask.k, neurons) * row_cost(s)
+            return drawn + 2 * kinds * min(ask.k, neurons) * row_cost(s)
         case asks.ThroughHeadsAsk():
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
             return 2 * len(ask.words) * heads * row_cost(s) + vocabulary

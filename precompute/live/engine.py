@@ -73,7 +73,7 @@ class Engine:
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # in characters, or in bytes
         self.seed_search = SeedSearch(parameters, self.words, lambda: self._word_tokens)
         self._seed_searches: dict[str, SeedSearch] = {}  # with words of other sources than the embedding
-        self.transition_search = TransitionSearch(parameters, self.words)
+        self.transition_search = TransitionSearch(self.seed_search)
 
     @classmethod
     def load(cls, source: Checkpoint | Difference, device: str = "auto", threads: int | None = None) -> "Engine":
@@ -146,6 +146,8 @@ class Engine:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         made = self.readings.made if isinstance(self.parameters, Weights) else ()
         cost = ask_cost(self.parameters, ask, tokens, made)
+        if isinstance(ask, TransitionAsk):
+            return cost + self.seed_search.cost_of_spreads(self.transition_search.kinds, ask.lens)
         if not isinstance(ask, SeedsAsk):
             return cost
         return cost + self._seed_searches.get(ask.source, self.seed_search).cost_of_fit(ask)
@@ -217,7 +219,7 @@ class Engine:
             case RelationAsk():
                 answer = relation(self.parameters, self.words, ask, self._source(ask, check), self._word_tokens, check)
             case TransitionAsk():
-                answer = self.transition_search.answer(ask, self._word_tokens, check)
+                answer = self.transition_search.answer(ask, check)
             case ThroughHeadsAsk():
                 answer = through_heads(self.parameters, self.words, ask, self._source(ask, check), check)
             case ReadingAsk():

@@ -6,12 +6,14 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.tokens import MASKS
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.seed_words import find_seed
+from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.live.wire.grammar import Spelling
 from lexiscope.precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
 from lexiscope.precompute.project.moments import CONSTANT
@@ -70,18 +72,40 @@ class Vocabulary:
     def covariance(self) -> Float64:
         """Return the covariance of all tokens' embeddings, (d_model, d_model): the scores v · e of a vector v have the
         variance vᵀ covariance v."""
-        total = np.zeros((len(self.mean), len(self.mean)))
-        for start in range(0, len(self.embedding.rows), COVARIANCE_ROWS):
-            centred = self.embedding.rows[start : start + COVARIANCE_ROWS] - self.mean
-            total += centred.T @ centred
-        return total / len(self.embedding.rows)
+        return self._moments("dot")[1]
 
-    def spreads(self, vectors: Float64) -> Float64:
+    @cached_property
+    def of_directions(self) -> tuple[Float64, Float64]:
+        """Return the mean and the covariance of what the lens cosine multiplies vectors with: centred embeddings, set
+        to length one."""
+        return self._moments("cosine")
+
+    def _moments(self, lens: Lens) -> tuple[Float64, Float64]:
+        n, total, squares = len(self.embedding.rows), np.zeros(len(self.mean)), np.zeros((len(self.mean),) * 2)
+        for start in range(0, n, COVARIANCE_ROWS):
+            rows = self._centred(slice(start, start + COVARIANCE_ROWS), lens)
+            total += rows.sum(axis=0)
+            squares += rows.T @ rows
+        return total / n, squares / n - np.outer(total / n, total / n)
+
+    def _centred(self, tokens: slice | NDArray[np.int64], lens: Lens) -> Float64:
+        rows = self.embedding.rows[tokens] - self.mean
+        return rows if lens == "dot" else rows * self.exact_inverse[tokens, None]
+
+    def deviations(self, tokens: NDArray[np.int64], lens: Lens) -> Float64:
+        """Return vectors (tokens, d_model) whose products with a vector v are by how much v's scores of these tokens
+        are above its mean score."""
+        rows = self._centred(tokens, lens)
+        return rows if lens == "dot" else rows - self.of_directions[0]
+
+    def spreads(self, vectors: Float64, lens: Lens = "dot") -> Float64:
         """Return the standard deviations (n,) over all tokens of the scores of vectors (n, d_model); 0 where all scores
         are equal up to rounding."""
-        variances = np.einsum("nd,nd->n", vectors @ self.covariance, vectors)
+        covariance = self.covariance if lens == "dot" else self.of_directions[1]
+        variances = np.einsum("nd,nd->n", vectors @ covariance, vectors)
         spreads = np.sqrt(np.maximum(variances, 0))
-        size = np.sqrt(np.mean(self.embedding.norm**2))
+        norms = self.embedding.norm * (1 if lens == "dot" else self.exact_inverse)
+        size = np.sqrt(np.mean(norms**2))
         rounding = CONSTANT * size * np.linalg.norm(vectors, axis=1) + SMALLEST_NORM
         return np.where(spreads > rounding, spreads, 0.0)
 
