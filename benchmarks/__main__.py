@@ -26,6 +26,7 @@ from benchmarks import (
     ray_serve,
     readability,
     scale,
+    seeds,
     server,
     token_page,
     travel,
@@ -42,7 +43,7 @@ from lexiscope.precompute.weights.sources import resolve
 
 PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
-    "fairness", "readability", "export", "travel", "notebook", "serve", "ray",
+    "fairness", "readability", "seeds", "export", "travel", "notebook", "serve", "ray",
 )  # fmt: skip
 TABLES = ("families", "patterns", "bases", "scale")
 
@@ -72,6 +73,7 @@ def main() -> None:
             "serve": lambda: ray_serve.figures(scratch, _demo_tokenizer(args.data)),
             "ray": lambda: ray.figures(scratch, _demo_tokenizer(args.data)),
             "fairness": lambda: fairness.figures(_demo_index(args.data)),
+            "seeds": lambda: seeds.figures(_demo_index(args.data)),
             "readability": lambda: readability.figures(_demo_index(args.data)),
         }
         for part in args.parts or PARTS:

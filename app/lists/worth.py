@@ -115,7 +115,7 @@ def through_norm(
     norm_rank = int((norms > norms[row]).sum()) + 1
     if norm_rank > LONGEST * len(norms) or max(moments["z"] or 0, -(moments["z_bottom"] or 0)) > chance.line99:
         return None
-    if (variances := index.unembedding(shard.layer, kind)) is None:
+    if (variances := index.unembedding(shard.layer, kind)) is None or np.isnan(variances[row]):
         return None
     variance, median = float(variances[row]), float(np.nanmedian(variances))
     if not variance < FLATTEST * median:

@@ -46,10 +46,11 @@ def test_seeds(visit: OpenTab, script: bool) -> None:
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("dog - lion")
     expect(page.get_by_role("columnheader", name="lion")).to_be_visible()
+    page.get_by_text("what neurons read, what neurons write").click()
     page.get_by_role("group", name="Kinds").get_by_role("link", name="w_o").click()
-    page.wait_for_url(re.compile("kind=ff_value,w_o"))
+    page.wait_for_url(re.compile("kind=ff_key,ff_value,w_o"))
     expect(page.get_by_role("columnheader", name="kind", exact=True)).to_be_visible()
-    page.get_by_role("region", name="Vectors by score").locator("th a").first.click()
+    page.get_by_role("region", name="Vectors found").locator("th a").first.click()
     page.wait_for_url(re.compile("/(ff|head)/"))
     page.go_back()
     expect(page.get_by_label("Words")).to_have_value("dog - lion")
@@ -209,7 +210,7 @@ def test_pages_without_their_worker_come_again_until_it_is_there(
         started.enter_context(listening(create_worker(loaded.engine, LLAMA, loaded.weights, Settings()), socket))
         for tab, where in ((with_script, f"{path}#main"), (without, path)):
             expect(tab.page.get_by_role("heading", level=1)).to_contain_text("dog,lion")
-            expect(tab.page.get_by_role("region", name="Vectors by score")).to_be_visible()
+            expect(tab.page.get_by_role("region", name="Vectors found")).to_be_visible()
             assert unquote(tab.path) == where
             assert all("503" in complaint for complaint in tab.complaints)
             tab.page.context.close()

@@ -119,6 +119,7 @@ class SeedSearch:
         self._norms: dict[str, Tensor] = {}
         self._inverses: dict[tuple[str, str], tuple[Tensor, Float64]] = {}
         self._reached: OrderedDict[tuple[str, Likeness], Float64] = OrderedDict()
+        self._random: tuple[tuple[Side, Likeness], Tensor] | None = None
 
     def norms(self, kind: str) -> Tensor:
         """Return the lengths of all vectors of a kind, (n_layers * count,), each plus a tiny number: errors of products
@@ -320,35 +321,38 @@ class SeedSearch:
             return known[key]
         inverse, _ = self.inverse_spreads(kind)
         best = torch.full((RANDOM_DRAWS,), -torch.inf, device=self.w.device)
-        side = SIDES[kind] if SIDES[kind] in self.sides else self.sides[0]
-        bands, weights = [band for band, _ in likeness.terms], np.array([weight for _, weight in likeness.terms])
-        drawn = draw_words(self.word_tokens(), bands, RANDOM_DRAWS)
-        for start in range(0, RANDOM_DRAWS, DRAWS_AT_ONCE):
-            some = slice(start, start + DRAWS_AT_ONCE)
-            Q = torch.from_numpy(self._random_queries(side, drawn[some], weights, likeness)).float().to(self.w.device)
-            for V, inverses in zip(self.w.every_layer(kind), inverse.view(self.w.shape.n_layers, -1), strict=True):
-                fits = (Q @ V.T) * inverses
-                fits[:, inverses == 0] = -torch.inf
-                best[some] = torch.maximum(best[some], fits.amax(dim=1))
+        Q = self._random_queries(SIDES[kind] if SIDES[kind] in self.sides else self.sides[0], likeness)
+        for V, inverses in zip(self.w.every_layer(kind), inverse.view(self.w.shape.n_layers, -1), strict=True):
+            fits = (Q @ V.T) * inverses
+            fits[:, inverses == 0] = -torch.inf
+            best = torch.maximum(best, fits.amax(dim=1))
         known[key] = best.cpu().numpy().astype(np.float64)
         if len(known) > MOST_KEPT:
             known.popitem(last=False)
         return known[key]
 
-    def _random_queries(self, side: Side, drawn: Ids, weights: Float64, likeness: Likeness) -> Float64:
-        """Return what fits are computed with, (n, d_model), for n draws (n, words) of random words. Nearest tokens are
-        found in float32."""
-        vocabulary = self.vocabulary(side)
-        means = np.stack(
-            [weights @ _rows(vocabulary, tokens, likeness.lens) / np.abs(weights).sum() for tokens in drawn]
-        )
-        if not likeness.widen:
-            return means
+    def _random_queries(self, side: Side, likeness: Likeness) -> Tensor:
+        """Return what fits are computed with, (RANDOM_DRAWS, d_model), for the draws of random words, on the device.
+        Nearest tokens are found in float32. The last ones are kept, because several kinds of vectors need them."""
+        if self._random is None or self._random[0] != (side, likeness):
+            vocabulary = self.vocabulary(side)
+            bands, weights = [band for band, _ in likeness.terms], np.array([weight for _, weight in likeness.terms])
+            drawn = draw_words(self.word_tokens(), bands, RANDOM_DRAWS)
+            terms = (_rows(vocabulary, tokens, likeness.lens) for tokens in drawn)
+            queries = np.stack([weights @ rows / np.abs(weights).sum() for rows in terms])
+            if likeness.widen:
+                starts = range(0, RANDOM_DRAWS, DRAWS_AT_ONCE)
+                parts = [queries[start : start + DRAWS_AT_ONCE] for start in starts]
+                queries = np.concatenate([self._widened(vocabulary, part, likeness.lens) for part in parts])
+            self._random = (side, likeness), torch.from_numpy(queries).float().to(self.w.device)
+        return self._random[1]
+
+    def _widened(self, vocabulary: Vocabulary, means: Float64, lens: str) -> Float64:
         shifts = torch.from_numpy(means @ vocabulary.mean).float().to(self.w.device)
         products = torch.from_numpy(means).float().to(self.w.device) @ vocabulary.W.T
         cosines = products.sub_(shifts[:, None]).mul_(vocabulary.inverse)  # times the length of each mean
         nearest = cosines.topk(min(WIDENED_BY, cosines.shape[1]), dim=1).indices.cpu().numpy()
-        around = [_rows(vocabulary, tokens, likeness.lens).mean(axis=0) for tokens in nearest]
+        around = [_rows(vocabulary, tokens, lens).mean(axis=0) for tokens in nearest]
         return np.stack([(_unit(mean) + _unit(near)) / 2 for mean, near in zip(means, around, strict=True)])
 
     def _answer(self, query: Query, best: list[Found], rank: int | None) -> SeedsAnswer:

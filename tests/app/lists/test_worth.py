@@ -88,3 +88,5 @@ def test_vectors_that_act_through_the_final_norm(kind: str) -> None:
     nothing = cast(Any, SimpleNamespace(unembedding=lambda _layer, _kind: None))
     moments = Moments(mean=0, sd=1, skew=0, kurtosis=0, z=None, z_bottom=None)
     assert through_norm(nothing, shard, kind, 7, moments, CHANCE) is None
+    norms[:], variances[:] = 0, np.nan  # a layer of vectors of zeros
+    assert through_norm(index, shard, kind, 7, moments, CHANCE) is None
