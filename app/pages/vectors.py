@@ -242,7 +242,7 @@ class SampleView(OfKindView):
         names = ("lens", "kind", "min_similarity", "layers", "n", "seed")
         draw = {name: getattr(self, name) for name in names}
         address = link("sample", self.model, **draw, good=",".join(map(str, self.good or [0])))
-        return [LabelEntry("", self.lens, title=f"{self.kind}: {self.result}", text=f"{self.kind} {self.drawn}. {address}")]
+        return [LabelEntry("", self.lens, title=f"{self.kind}: {self.result}", text=f"{self.drawn}. {address}")]
 
 
 def sample(site: ModelSite, at: SampleAt, ask: SampleArguments) -> SampleView:  # noqa: ARG001
