@@ -42,7 +42,7 @@ from lexiscope.precompute.index.lookup.vectors import VectorMatches
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from lexiscope.precompute.index.parameter_names import out_of_range
 from lexiscope.precompute.index.tokens import TokenTable
-from lexiscope.precompute.live.wire.grammar import Term, WordPair, parse_pairs, parse_terms, write_pairs, write_terms
+from lexiscope.precompute.live.wire.grammar import LONGEST_WORD, Term, WordPair, parse_terms, write_pairs, write_terms
 from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 if TYPE_CHECKING:
@@ -131,7 +131,12 @@ class SearchText:
     q: str
     words: tuple[SearchWord, ...]
     has_arrow: bool  # whether an arrow stands between two words, as in `king > queen`
-    relation: str | None  # if there are two words, the argument for the page Pairs to heads
+    pair: WordPair | None  # the two words, if there are two
+
+    @property
+    def relation(self) -> str | None:
+        """Return the argument for the page Pairs to heads."""
+        return write_pairs([self.pair]) if self.pair else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +279,7 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
     matches = _find_matches(index, [word.tokens for word in text.words], lens, kind, page, size, site.left_out(lens))
     if jump and site.format == "html":
         raise Moved(jump)
-    neurons, neurons_total = listed_transitions(index, parse_pairs(text.relation or "") if text.has_arrow else (), lens)
+    neurons, neurons_total = listed_transitions(index, [text.pair] if text.pair and text.has_arrow else (), lens)
     labels = site.library.labels.of(index).with_words(q) if kind is None and page == 1 else []
     tokenizer = site.library.tokenizer(model) if q else None
     return replace(
@@ -357,7 +362,7 @@ def _read_search_text(tokens: TokenTable, q: str) -> SearchText:
     except UnicodeEncodeError:
         raise BadRequest("this search is not valid Unicode: type it again") from None
     sides = _sides(q)
-    return SearchText(q, _words(tokens, q, sides), sides is not None, _relation(q, sides))
+    return SearchText(q, _words(tokens, q, sides), sides is not None, _pair(q, sides))
 
 
 def _sides(q: str) -> list[str] | None:
@@ -383,11 +388,11 @@ def _words(tokens: TokenTable, q: str, sides: list[str] | None) -> tuple[SearchW
     return tuple(words.values())
 
 
-def _relation(q: str, sides: list[str] | None) -> str | None:
+def _pair(q: str, sides: list[str] | None) -> WordPair | None:
     words = sides or [match["quoted"] or match["plain"] for match in _WORD.finditer(q)]
     if len(words) != 2 or any(_ID.fullmatch(word) or _NO_WORD.search(word) for word in words):
         return None
-    return write_pairs([WordPair(source=words[0], target=words[1])])
+    return WordPair(source=words[0], target=words[1]) if max(map(len, words)) <= LONGEST_WORD else None
 
 
 def _find_matches(

@@ -236,6 +236,7 @@ def test_any_text_has_an_answer(index: Index, q: str) -> None:
     ('"New York" king', "New York>king", False),
     ("king", None, False),
     ("a > b > c", None, False),
+    (f"{'a' * 101} > b", None, False),
     ("king >", None, False),
     ("<b>x", None, False),
 ])  # fmt: skip
