@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lexiscope.app import urls
-from lexiscope.app.lists.bias import are_mostly, biased_tokens
+from lexiscope.app.lists.bias import TOKENS_LOOKED_AT, are_mostly, biased_tokens
 from lexiscope.app.lists.kept_tokens import ARGUMENTS, hubs_of
 from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
@@ -94,7 +94,7 @@ def is_bias(entries: Sequence[Any], lens: str) -> bool:
     if lens not in page.biased:
         page.biased[lens] = _biased(page.index, lens)
     flags = page.biased[lens]
-    return bool(flags) and are_mostly(flags, [entry["id"] for entry in entries])
+    return bool(flags) and are_mostly(flags, [entry["id"] for entry in entries[:TOKENS_LOOKED_AT]])
 
 
 def _biased(index: Index, lens: str) -> bytes:

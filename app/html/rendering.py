@@ -1,13 +1,15 @@
 """Turn the data of a page into HTML: the template environment, and the values that every template gets."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
+from weakref import WeakKeyDictionary
 
 from jinja2 import Environment
+from markupsafe import Markup
 
 from lexiscope.app import urls
 from lexiscope.app.formats.pair_tables import pair_groups, pair_list
@@ -85,6 +87,17 @@ class PageRequest:
     def query(self) -> Mapping[str, str]:
         """Return the arguments in the page's canonical address, which leaves out those with their default value."""
         return dict(parse_qsl(self.canonical.partition("?")[2]))
+
+
+_written: WeakKeyDictionary[Index, dict[str, Markup]] = WeakKeyDictionary()
+
+
+def once(index: Index, name: str, macro: Callable[..., Markup], *values: Any) -> Markup:
+    """Return what a macro writes of these values, which are the same as long as the index and the name."""
+    known = _written.setdefault(index, {})
+    if name not in known:
+        known[name] = macro(*values)
+    return known[name]
 
 
 class Renderer:
@@ -191,6 +204,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "NEURON_CLASSES": worth.CLASSES,
         "no_run": difference.no_run,
         "offered_lengths": lengths.offered,
+        "once": once,
         "page_bibtex": citation.page_bibtex,
         "page_of_label": page_of,
         "PAPER_BIBTEX": citation.PAPER,

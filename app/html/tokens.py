@@ -93,12 +93,17 @@ def _chip_text(text: str) -> Markup:
 
 def plain(tokens: Iterable[Token]) -> str:
     """Write tokens as plain text, for titles and descriptions of pages."""
-    words = [(token["token"], token["token"].strip()) for token in tokens]
-    return ", ".join([word if word and word.isprintable() else visible(text) for text, word in words])
+    return ", ".join([_plain(token["token"]) for token in tokens])
+
+
+@lru_cache(1 << 15)
+def _plain(text: str) -> str:
+    word = text.strip()
+    return word if word and word.isprintable() else visible(text)
 
 
 def plain_pairs(pairs: Iterable[TokenPair]) -> str:
-    return ", ".join([f"{plain([pair['from']])} → {plain([pair['to']])}" for pair in pairs])
+    return ", ".join([f"{_plain(pair['from']['token'])} → {_plain(pair['to']['token'])}" for pair in pairs])
 
 
 def around_rank(

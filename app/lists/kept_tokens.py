@@ -105,6 +105,8 @@ def hubs_of(index: Index, lens: str | None = None) -> frozenset[int]:
 
 def first_kept(rows: Iterable[Sequence[int]], left_out: frozenset[int], n: int) -> list[list[int]]:
     """Return the first n tokens of each list, without the given ones."""
+    if not left_out:
+        return [list(row[:n]) for row in rows]
     return [list(islice((token for token in row if token not in left_out), n)) for row in rows]
 
 

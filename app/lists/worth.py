@@ -60,6 +60,7 @@ class ThroughNorm(TypedDict):
     norm_rank: Annotated[int, Field(description="Of the norm in the layer, from the largest: among the first 5 %")]
 
 
+_mismatched: WeakKeyDictionary[Index, dict[int, dict[str, float]]] = WeakKeyDictionary()
 _chances: WeakKeyDictionary[Index, dict[tuple[str, str], Chance | None]] = WeakKeyDictionary()
 
 
@@ -143,18 +144,23 @@ def of_class(index: Index, layer: int, name: str) -> Array:
 def cosines_as_data(index: Index, rows: Array) -> list[Cosines]:
     """Return rows of cosines (n, 3) as pages have them."""
     names = [CLASSES[number] if number >= 0 else None for number in classes_of(index, rows).tolist()]
-    values = [[finite(value) for value in row] for row in rows.tolist()]
+    values = np.where(np.isnan(rows), None, rows).tolist()
     return [
-        Cosines(**{"key_value": key, "up_value": up, "key_up": key_up, "class": name})
+        {"key_value": key, "up_value": up, "key_up": key_up, "class": name}
         for (key, up, key_up), name in zip(values, names, strict=True)
     ]
 
 
 def mismatched(index: Index, layer: int) -> dict[str, float]:
     """Return by cosine (`key_value`, ...) what size 99 % stay under if the two vectors are of different neurons."""
-    sizes = index.mismatched(layer)
-    of_pairs = [] if sizes is None else sizes[:, 1].tolist()
-    return {name: size for name, size in zip(NEURON_PAIRS, of_pairs, strict=False) if finite(size) is not None}
+    known = _mismatched.setdefault(index, {})
+    if layer not in known:
+        sizes = index.mismatched(layer)
+        of_pairs = [] if sizes is None else sizes[:, 1].tolist()
+        known[layer] = {
+            name: size for name, size in zip(NEURON_PAIRS, of_pairs, strict=False) if finite(size) is not None
+        }
+    return known[layer]
 
 
 def _not_stored(index: Index, what: str) -> NotStored:

@@ -274,7 +274,8 @@ class DirectionView(ParameterView):
 def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
     index = site.index
-    lists, all_ids = _lists(site, at, ask)
+    vectors = at.vectors(index)
+    lists, all_ids = _lists(site, at, ask, vectors)
     shard = index.shard(at.layer)
     ids = dict(zip(lists, all_ids, strict=True))  # (E, K) each
     agreed = None
@@ -282,11 +283,11 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
         similarity = shard.similarity(at.neuron, ask.lens)
         agreed = agreement(index, shard, "ff", similarity, ask.lens, ids["key"], ids["value"])
     shared = agreed.shared if agreed else []
-    in_up = [set(end.tolist()) for end in ids["up"]] if "up" in ids else [set(), set()]
+    in_up = [set(end.tolist()) for end in ids["up"]] if shared and "up" in ids else [set(), set()]
     along, opposed = ([token for token in shared if token["id"] in end] for end in in_up)
     cosines = index.stats(at.layer, "ff.cosines", at.neuron)
     return NeuronView(
-        **_common(site, at, ask),
+        **_common(site, at, ask, vectors),
         neuron=at.neuron,
         key=lists.get("key"),
         value=lists.get("value"),
@@ -309,7 +310,8 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
 def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView:
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
     index = site.index
-    lists, all_ids = _lists(site, at, ask)
+    vectors = at.vectors(index)
+    lists, all_ids = _lists(site, at, ask, vectors)
     shard = index.shard(at.layer)
     ids = {SUBHEAD_KINDS[name]: of_vector for name, of_vector in zip(lists, all_ids, strict=True)}  # (E, K) each
 
@@ -322,7 +324,7 @@ def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView
         return agreement(index, shard, matrix, of, ask.lens, ids[first], ids[second])
 
     return SubheadView(
-        **_common(site, at, ask),
+        **_common(site, at, ask, vectors),
         head=at.head,
         subhead=at.subhead,
         q=lists.get("q"),
@@ -342,7 +344,8 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
     unrelated: only their number is the same.
     """
     index = site.index
-    lists, _ = _lists(site, at, ask)
+    stored = at.vectors(index)
+    lists, _ = _lists(site, at, ask, stored)
     shard = index.shard(at.layer)
     values = {matrix: shard.heads.all_singular(matrix)[at.head] for matrix in index.stored.directions}
 
@@ -354,7 +357,7 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
         return {"singular": float(values[matrix][at.direction]), "share": share, **vectors}
 
     return DirectionView(
-        **_common(site, at, ask),
+        **_common(site, at, ask, stored),
         head=at.head,
         direction=at.direction,
         vo=of_matrix("vo", "in", "out"),
@@ -384,12 +387,13 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
     return [ReadingAsk.model_validate({**common, "kind": kind, "index": row}) for kind, row in vectors.values()]
 
 
-def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
+def _lists(
+    site: ModelSite, at: ParameterAt, ask: VectorArguments, vectors: Mapping[str, tuple[str, int]]
+) -> tuple[dict[str, Vector], Array]:
     """Return the lists of each vector by the vector's name, and all stored token ids (vectors, both ends of the list,
     entries)."""
     length = _length(site, ask)
     check_lens(site.index, ask.lens)
-    vectors = at.vectors(site.index)
     shard = site.index.shard(at.layer)
     lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, None if site.outside else length)
     if site.outside:
@@ -401,9 +405,11 @@ def _length(site: ModelSite, ask: VectorArguments) -> int:
     return list_length(site.index, ask.k, VECTOR_ENTRIES, site.index.manifest.k)
 
 
-def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str, Any]:
+def _common(
+    site: ModelSite, at: ParameterAt, ask: VectorArguments, vectors: Mapping[str, tuple[str, int]]
+) -> dict[str, Any]:
     """Return the fields that the pages of neurons, subheads and directions share, except labels and notes."""
-    index, lens, vectors = site.index, ask.lens, at.vectors(site.index)
+    index, lens = site.index, ask.lens
     reading = None
     if ask.reading and site.answers:
         again = {

@@ -18,19 +18,26 @@ from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.kept_tokens import ALL_TOKENS, KeptTokens, keep_tokens
 from lexiscope.app.lists.view import ShownError, View
+from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import HOST, Settings
 from lexiscope.app.site.dependencies import (
+    AskedBuild,
+    AskedPreset,
     AskedTokens,
+    AskedVocabulary,
     ComparedModel,
     Hubs,
-    PinnedBuild,
-    ServedIndex,
+    Model,
     SiteLibrary,
     best_lenses,
+    check_build,
+    index_of,
+    kept_tokens,
 )
 from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
 from lexiscope.precompute.errors import IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.errors import LiveOff
 
 VARY = "HX-Request, HX-Request-Type, HX-Target"
 
@@ -94,12 +101,12 @@ class PageAnswer:
 
     def __init__(
         self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None,
-        kept: KeptTokens = ALL_TOKENS, build: str | None = None,
+        kept: KeptTokens = ALL_TOKENS, build: str = "",
     ) -> None:  # fmt: skip
         self.request = request
         self.hubs = hubs
         self.kept = kept
-        self.build = build  # the build of the index that the visitor asks for, which it has
+        self.build = build  # the build of the index that the visitor asks for, which it has; "" if any will do
         self.format: str = request.path_params.get("format", "html")
         self.is_partial = self.format == "html" and is_partial(request)
         self.wants_suggestions = self.is_partial and wants_suggestions(request)
@@ -113,6 +120,11 @@ class PageAnswer:
     def model(self) -> str:
         """Return the name of the model in the path; "" for a page about no model."""
         return self.index.manifest.model if self.index else self.request.path_params.get("model", "")
+
+    @property
+    def live(self) -> LiveClient:
+        client: LiveClient = self._state.live
+        return client
 
     def at(self, address: str, formats: tuple[str, ...] = DATA_FORMATS, also: str = "") -> None:
         """Set the canonical address of the page. Raise NotModified if the visitor already has this version.
@@ -205,12 +217,10 @@ class PageAnswer:
             comparisons=_comparisons(self._state.library, shown) if self.index else {},
             own_lens=getattr(view, "lens", ""),
             difference=difference,
-            can_run=frozenset(
-                each.index for each in difference or () if each.index and self._state.live.serves(each.index)
-            ),
+            can_run=frozenset(each.index for each in difference or () if each.index and self.live.serves(each.index)),
             vocabularies=self._state.library.vocabularies.names() if self.index else (),
             labels=self._state.library.labels.of(self.index) if self.index else ModelLabels(),
-            live=shown is not None and self._state.live.serves(shown),
+            live=shown is not None and self.live.serves(shown),
         )
 
     def _make_etag(self, also: str) -> str:
@@ -245,9 +255,14 @@ async def page_of_site(request: Request) -> PageAnswer:
 
 
 async def page_of_model(
-    request: Request, index: ServedIndex, build: PinnedBuild, kept: AskedTokens, hubs: Hubs = None
-) -> PageAnswer:
-    return PageAnswer(request, index, hubs, kept, build)
+    request: Request, model: Model, hubs: Hubs = None, preset: AskedPreset = "all", vocabulary: AskedVocabulary = "",
+    build: AskedBuild = "",
+) -> PageAnswer:  # fmt: skip
+    """Begin the answer to a request for a page of a model. It asks for no other dependency, because FastAPI takes about
+    as long for one as the page for a vector."""
+    index = await index_of(model, request)
+    check_build(request, index, build)
+    return PageAnswer(request, index, hubs, await kept_tokens(request, preset, vocabulary), build)
 
 
 async def page_of_two(
@@ -261,6 +276,16 @@ async def page_of_two(
     return PageAnswer(request, index, hubs, kept)
 
 
-SitePage = Annotated[PageAnswer, Depends(page_of_site)]
 ModelPage = Annotated[PageAnswer, Depends(page_of_model)]
+
+
+async def live_page(answer: ModelPage) -> PageAnswer:
+    """Raise the error at once if no worker can run the model, even for a page that has only a form."""
+    if not answer.live.serves(answer.model):
+        raise LiveOff(answer.live.why_off(answer.model))
+    return answer
+
+
+SitePage = Annotated[PageAnswer, Depends(page_of_site)]
+LivePage = Annotated[PageAnswer, Depends(live_page)]
 TwoModelsPage = Annotated[PageAnswer, Depends(page_of_two)]

@@ -19,7 +19,6 @@ from lexiscope.app.settings import Settings
 from lexiscope.app.urls import FIGURE_FORMATS, SEGMENTS
 from lexiscope.precompute.errors import IndexFault, OtherBuild
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.errors import LiveOff
 from lexiscope.precompute.shape import Preset
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
@@ -30,26 +29,24 @@ Hubs = Annotated[
     BeforeValidator(lambda value: None if value in ("", "show") else value),
 ]
 AskedPreset = Annotated[
-    Preset | None,
+    Preset,
     Query(description="`words` keeps all lists to whole words; `all` and `distinct` are for pairs"),
-    BeforeValidator(lambda value: value or None),
+    BeforeValidator(lambda value: value or "all"),
 ]
 AskedVocabulary = Annotated[
-    str | None,
+    str,
     Query(
         max_length=200,
         description="Keeps all lists to the tokens of this corpus or word list, a file of DATA/vocabularies",
     ),
-    BeforeValidator(lambda value: value or None),
 ]
 AskedBuild = Annotated[
-    str | None,
+    str,
     Query(
         max_length=100,
         description="Pins the build of the index, which JSON has as `build`: if there is another one now, the answer "
         "is 410 and leads to the page as it is now",
     ),
-    BeforeValidator(lambda value: value or None),
 ]
 
 
@@ -100,15 +97,14 @@ async def index_of(model: Model, request: Request) -> Index:
 ServedIndex = Annotated[Index, Depends(index_of)]
 
 
-async def pinned_build(request: Request, index: ServedIndex, build: AskedBuild = None) -> str | None:
-    """Return the build that the visitor asks for; raise OtherBuild if the index has another one."""
+def check_build(request: Request, index: Index, build: str) -> None:
+    """Raise OtherBuild if the visitor asks for another build of the index than there is now."""
     now = index.manifest.build
-    if build in (None, now):
-        return build
-    raise OtherBuild(
-        f"this address is of build {build} of the index of {index.manifest.model}, and there is build {now} now: its "
-        f"lists may be others. `{unpinned(request)}` is the page as it is now"
-    )
+    if build not in ("", now):
+        raise OtherBuild(
+            f"this address is of build {build} of the index of {index.manifest.model}, and there is build {now} now: "
+            f"its lists may be others. `{unpinned(request)}` is the page as it is now"
+        )
 
 
 def unpinned(request: Request) -> str:
@@ -117,19 +113,10 @@ def unpinned(request: Request) -> str:
     return quote(request.url.path) + (f"?{query}" if query else "")
 
 
-async def live_of_model(model: Model, request: Request) -> LiveClient:
-    """Return the client of workers if one can run the model. Otherwise raise the error at once, even for a page that
-    has only a form."""
-    live: LiveClient = request.app.state.live
-    if not live.serves(model):
-        raise LiveOff(live.why_off(model))
-    return live
-
-
-async def kept_tokens(request: Request, preset: AskedPreset = None, vocabulary: AskedVocabulary = None) -> KeptTokens:
+async def kept_tokens(request: Request, preset: AskedPreset = "all", vocabulary: AskedVocabulary = "") -> KeptTokens:
     """Return which tokens the visitor wants in lists. When a vocabulary is first asked for, it is tokenised."""
     words, model = preset == "words", request.path_params.get("model", "")
-    if vocabulary is None:
+    if not vocabulary:
         return KeptTokens(words)
     library: Library = request.app.state.library
     index = library.index(model)
@@ -142,6 +129,4 @@ async def kept_tokens(request: Request, preset: AskedPreset = None, vocabulary: 
 SiteSettings = Annotated[Settings, held("settings")]
 SiteLibrary = Annotated[Library, held("library")]
 AskedTokens = Annotated[KeptTokens, Depends(kept_tokens)]
-PinnedBuild = Annotated[str | None, Depends(pinned_build)]
 AnyLive = Annotated[LiveClient, held("live")]
-LiveOfModel = Annotated[LiveClient, Depends(live_of_model)]

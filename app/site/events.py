@@ -12,11 +12,10 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from lexiscope.app.asgi.disconnect import cancel_on_disconnect
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.lists.view import View
-from lexiscope.app.live.client import LiveClient
 from lexiscope.app.pages.page import Page, find_pages
 from lexiscope.app.site.answer import PageAnswer
 from lexiscope.app.site.dependencies import stream_slot
-from lexiscope.app.site.routes import ANSWERS, begin, parameters
+from lexiscope.app.site.routes import begin, parameters
 from lexiscope.precompute.errors import BadRequest, LexiscopeError
 from lexiscope.precompute.live.wire.errors import status_of
 from lexiscope.precompute.live.wire.protocol import Progress
@@ -44,13 +43,13 @@ def events_router() -> APIRouter:
 
 
 def _events_of(declared: Page[Any, Any, Any]) -> Any:
-    async def start(answer: PageAnswer, live: LiveClient, at: Any, ask: Any) -> AsyncIterator[Run]:
-        site, ask = begin(declared, answer, live, at, ask, "events")
+    async def start(answer: PageAnswer, at: Any, ask: Any) -> AsyncIterator[Run]:
+        site, ask = begin(declared, answer, at, ask, "events")
         asks = list(declared.asks(site, at, ask))
         if not asks:
             raise BadRequest("there is nothing to wait for: this page asks nothing of a worker as it is")
         (asked,) = asks
-        async with aclosing(live.stream(answer.model, asked, answer.request)) as reports:
+        async with aclosing(answer.live.stream(answer.model, asked, answer.request)) as reports:
             yield Run(
                 await cancel_on_disconnect(answer.request, _first_report(reports)),
                 reports,
@@ -64,7 +63,7 @@ def _events_of(declared: Page[Any, Any, Any]) -> Any:
         async for event in _events(answer, run):
             yield event
 
-    events.__annotations__ |= {"answer": ANSWERS[declared.of], "run": Annotated[Run, Depends(start)]}
+    events.__annotations__ |= {"answer": parameters(declared)["answer"], "run": Annotated[Run, Depends(start)]}
     return events
 
 

@@ -12,8 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.pages.page import Arguments, LensArguments, ModelSite, Moved, Page, Site, TwoModelsSite, find_pages
-from lexiscope.app.site.answer import ModelPage, PageAnswer, PageRoute, SitePage, TwoModelsPage
-from lexiscope.app.site.dependencies import AnyLive, LiveOfModel
+from lexiscope.app.site.answer import LivePage, ModelPage, PageAnswer, PageRoute, SitePage, TwoModelsPage
 from lexiscope.app.site.docs import Responses, data_responses, page_responses
 from lexiscope.app.site.errors import shown_error_of, wants_data
 from lexiscope.precompute.errors import LexiscopeError, NotFound
@@ -68,10 +67,10 @@ def _one_of(formats: tuple[str, ...]) -> Any:
 def endpoint(declared: Page[Any, Any, Any]) -> Any:
     """Make the function that FastAPI calls for a page."""
 
-    async def answer_page(answer: PageAnswer, live: LiveClient, at: Any, ask: Any) -> Response:
-        site, ask = begin(declared, answer, live, at, ask)
+    async def answer_page(answer: PageAnswer, at: Any, ask: Any) -> Response:
+        site, ask = begin(declared, answer, at, ask)
         try:
-            site = await with_answers(declared, site, live, answer.request, at, ask)
+            site = await with_answers(declared, site, answer.live, answer.request, at, ask)
             view = await make(declared, site, at, ask)
         except Moved as moved:
             return answer.redirect(moved.address, by_chance=moved.by_chance)
@@ -86,16 +85,13 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
 def parameters(declared: Page[Any, Any, Any]) -> dict[str, Any]:
     """Return the annotated parameters, by name, that FastAPI passes to the function of a page."""
     return {
-        "answer": ANSWERS[declared.of],
-        "live": LiveOfModel if declared.is_live else AnyLive,
+        "answer": LivePage if declared.is_live else ANSWERS[declared.of],
         "at": Annotated[declared.at, Path()],
         "ask": Annotated[declared.arguments, Query()],
     }
 
 
-def begin(
-    declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, at: Any, ask: Any, format: str = ""
-) -> tuple[Site, Any]:
+def begin(declared: Page[Any, Any, Any], answer: PageAnswer, at: Any, ask: Any, format: str = "") -> tuple[Site, Any]:
     """Set the address of the answer. Return the Site that the page's function reads, and the arguments with their lens
     (dot or cosine). Raise NotModified if the visitor already has this version of the page."""
     state = answer.request.app.state
@@ -106,8 +102,8 @@ def begin(
         "format": format or answer.format,
         "part": declared.part if answer.wants_suggestions else "",
         "settings": state.settings,
-        "serves": live.serves,
-        "prepare": live.prepare,
+        "serves": answer.live.serves,
+        "prepare": answer.live.prepare,
     }
     site: Site = Site(**common)
     if declared.of == "model":

@@ -51,6 +51,8 @@ class Index:
         self.changed = False  # whether some file was found to be replaced since this index was opened
         self._stamp = stamp  # the stamp of the manifest
         self._entries = manifest.entries()
+        # the parts in a version that is known here
+        self._known = {piece for piece, entry in self._entries.items() if piece.is_known(entry.file)}
         self._vocabulary = vocabulary
         self._shards = shards
         self._neighbours = neighbours
@@ -64,7 +66,7 @@ class Index:
         self._stamps_beside = {
             entry.file: stamp_of(folder / entry.file)
             for piece, entry in self._entries.items()
-            if piece.part in manifest.parts and piece.is_known(entry.file)
+            if piece.part in manifest.parts and piece in self._known
         }
 
     @classmethod
@@ -176,8 +178,7 @@ class Index:
     def has_part(self, name: str, layer: int | None = None) -> bool:
         """Return True if the manifest lists this part of a layer, or of the whole model, in a version that is known
         here."""
-        piece = Piece(name, layer)
-        return piece in self._entries and piece.is_known(self._entries[piece].file)
+        return Piece(name, layer) in self._known
 
     def part(self, name: str, layer: int | None = None) -> TensorFile:
         """Open a part of a layer, or of the whole model. Raise NotStored, with the command that adds the part, if this
@@ -209,9 +210,9 @@ class Index:
         moments, z = self.stats(layer, f"{kind}.moments", *at), self.stats(layer, f"{kind}.z", *at)
         if moments is None or z is None:
             return None
-        numbers = [number if math.isfinite(number) else None for number in [*moments.tolist(), *z.tolist()]]
+        numbers = [number if math.isfinite(number) else None for number in moments.tolist() + z.tolist()]
         mean, sd, skew, kurtosis, of_top, of_bottom = numbers
-        return Moments(mean=mean, sd=sd, skew=skew, kurtosis=kurtosis, z=of_top, z_bottom=of_bottom)
+        return {"mean": mean, "sd": sd, "skew": skew, "kurtosis": kurtosis, "z": of_top, "z_bottom": of_bottom}
 
     def all_z(self, layer: int, kind: str, lens: str) -> Floats | None:
         """Return z of the first token at both ends of every list of a kind, (n, ends), NaN where all scores are equal;

@@ -121,9 +121,10 @@ class TensorFile:
         checked."""
         tensor = self.tensors[name]
         size = tensor.dtype.itemsize
-        if len(starts) * AS_LONG_AS >= tensor.size * size:
-            flat = self.array(name).reshape(-1)
-            rows: Array = flat[starts[:, None] + np.arange(width)]
+        first, last = (int(starts.min()), int(starts.max()) + width) if len(starts) else (0, 0)
+        if len(starts) * AS_LONG_AS >= (last - first) * size:  # they lie close together
+            flat = np.frombuffer(self.read(name, first, last), tensor.dtype)
+            rows: Array = flat[(starts - first)[:, None] + np.arange(width)]
             return rows
         pread, descriptor, n_bytes = os.pread, self._descriptor, width * size
         try:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from jinja2 import Environment
 from jinja2.bccache import Bucket, BytecodeCache
 
-from lexiscope.app.html import rendering
+from lexiscope.app.html import assets
+from lexiscope.app.html.assets import TemplateEnvironment
 from lexiscope.precompute.index.index import Index
 from tests.support.site import GPT2
 
@@ -36,7 +36,7 @@ class CompiledTemplates(BytecodeCache):
 def templates_are_compiled_once() -> Iterator[None]:
     """It takes most of the time of the first pages of a site, and tests start many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rendering, "Environment", partial(Environment, bytecode_cache=CompiledTemplates()))
+        patch.setattr(assets, "TemplateEnvironment", partial(TemplateEnvironment, bytecode_cache=CompiledTemplates()))
         yield
 
 
