@@ -147,8 +147,8 @@ def vector_reading(
     put_words(answer, index.tokens.texts)
     top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))
     stored_top, stored_bottom = (
-        set(first_kept([ids.tolist()], outside, len(tokens))[0])
-        for ids, tokens in ((stored.top_ids, answer["top"]), (stored.bottom_ids, answer["bottom"]))
+        set(first_kept([ids], outside, len(tokens))[0])
+        for ids, tokens in zip(stored.ids.tolist(), (answer["top"], answer["bottom"]), strict=True)
     )
     return VectorReading(
         top=answer["top"],

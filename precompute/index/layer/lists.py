@@ -11,31 +11,11 @@ from lexiscope.precompute.index.tensor_file import Array, Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorLists:
-    ids: Array  # (ends, k): both ends
+    ids: Array  # (ends, k): of the top and of the bottom
     scores: Floats
     norm: float
     coherence_top: float  # NaN if too few tokens are left to compare
     coherence_bottom: float
-
-    @property
-    def top_ids(self) -> Array:
-        ids: Array = self.ids[0]
-        return ids
-
-    @property
-    def top_scores(self) -> Floats:
-        scores: Floats = self.scores[0]
-        return scores
-
-    @property
-    def bottom_ids(self) -> Array:
-        ids: Array = self.ids[1]
-        return ids
-
-    @property
-    def bottom_scores(self) -> Floats:
-        scores: Floats = self.scores[1]
-        return scores
 
 
 class Moments(TypedDict):
