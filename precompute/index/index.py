@@ -11,13 +11,7 @@ from typing import Self
 
 from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound, NotStored, ShardDamaged, ShardUnreadable
 from lexiscope.precompute.files import Stamp, damaged, stamp_of, unreadable
-from lexiscope.precompute.index.index_files import (
-    ClassifierLists,
-    Neighbours,
-    Vocabulary,
-    open_listed,
-    open_shard,
-)
+from lexiscope.precompute.index.index_files import ClassifierLists, Neighbours, Vocabulary, open_listed, open_shard
 from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
 from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard

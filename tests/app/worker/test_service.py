@@ -21,17 +21,7 @@ from lexiscope.precompute.live.wire.asks import PromptAsk, SeedsAsk, StatesAsk, 
 from lexiscope.precompute.live.wire.fields import adapter
 from lexiscope.precompute.live.wire.protocol import WEIGHTS_HEADER, ErrorAnswer, Health
 from tests.support.site import GPT2
-from tests.support.workers import (
-    PROMPT,
-    SEEDS,
-    HeldEngine,
-    get,
-    in_thread,
-    listening,
-    post,
-    until,
-    worker_app,
-)
+from tests.support.workers import PROMPT, SEEDS, HeldEngine, get, in_thread, listening, post, until, worker_app
 
 LIMITS = {"queue": 4, "seeds_limit": 8, "prompt_tokens": 60, "batch_wait_ms": 20, "access_log": True}
 
