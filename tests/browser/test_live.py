@@ -190,7 +190,7 @@ def test_pages_without_their_worker_come_again_until_it_is_there(
 ) -> None:
     """With script, the page is swapped in, tries again by a timer, and keeps its #fragment. Without, it was opened from
     an address with a #fragment, and tries again by what its head says."""
-    path, socket = f"/{LLAMA}/seeds?words=dog,lion", tmp_path / "w.sock"
+    path, socket = f"/{LLAMA}/seeds?words=dog,lion&rank=fit", tmp_path / "w.sock"
     with (
         listening(create_app(Settings(data=site_data, worker_url=f"unix:{socket}"))) as address,
         ExitStack() as started,
