@@ -43,8 +43,8 @@ def test_vectors_are_the_stored_ones(built: Index) -> None:
             for row in range(built.shape.count(kind)):
                 for at, lens in enumerate(LENSES):
                     found = shard.vector(kind, row, lens)
-                    assert np.array_equal(found.ids, arrays[f"{kind}.ids"][row, at])
-                    assert np.array_equal(found.scores, arrays[f"{kind}.scores"][row, at])
+                    assert np.array_equal([found.top_ids, found.bottom_ids], arrays[f"{kind}.ids"][row, at])
+                    assert np.array_equal([found.top_scores, found.bottom_scores], arrays[f"{kind}.scores"][row, at])
                     assert found.norm == arrays[f"{kind}.norm"][row]
                     coherence = [found.coherence_top, found.coherence_bottom]
                     assert coherence == arrays[f"{kind}.coherence"][row, at].tolist()
@@ -73,8 +73,8 @@ def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:
             head, lens, preset, end = at
             found = shard.heads.pairs(matrix, head, LENSES[lens], PRESETS[preset], ENDS[end])
             count = arrays[f"{matrix}.count"][at]
-            assert np.array_equal(found.ids, arrays[f"{matrix}.ids"][at][:count])
-            assert np.array_equal(found.scores, arrays[f"{matrix}.scores"][at][:count])
+            assert np.array_equal([found.top_ids, found.bottom_ids], arrays[f"{matrix}.ids"][at][:count])
+            assert np.array_equal([found.top_scores, found.bottom_scores], arrays[f"{matrix}.scores"][at][:count])
             assert found.coherence == arrays[f"{matrix}.coherence"][at]
             lengths.add(len(found.scores))
     assert {0, PAIRS} <= lengths
