@@ -73,8 +73,8 @@ def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:
             head, lens, preset, end = at
             found = shard.heads.pairs(matrix, head, LENSES[lens], PRESETS[preset], ENDS[end])
             count = arrays[f"{matrix}.count"][at]
-            assert np.array_equal(found.ids, arrays[f"{matrix}.ids"][at][:count])
-            assert np.array_equal(found.scores, arrays[f"{matrix}.scores"][at][:count])
+            assert np.array_equal([found.top_ids, found.bottom_ids], arrays[f"{matrix}.ids"][at][:count])
+            assert np.array_equal([found.top_scores, found.bottom_scores], arrays[f"{matrix}.scores"][at][:count])
             assert found.coherence == arrays[f"{matrix}.coherence"][at]
             lengths.add(len(found.scores))
     assert {0, PAIRS} <= lengths
@@ -126,6 +126,6 @@ def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
     add_layer(tmp_path, manifest, 0).save(tmp_path)
     index = Index.open(tmp_path)
     lists = index.shard(0).vector("ff_key", 0, "dot")
-    assert lists.top_ids.dtype == np.uint32
-    token = int(lists.top_ids[1])
+    assert lists.ids[0].dtype == np.uint32
+    token = int(lists.ids[0][1])
     assert 1 in look_up_in_layer(index, 0, token, "dot", ["ff_key"])["ff_key", "top"].rank
