@@ -17,6 +17,22 @@ class VectorLists:
     coherence_top: float  # NaN if too few tokens are left to compare
     coherence_bottom: float
 
+    @property
+    def top_ids(self) -> Array:
+        return np.asarray(self.ids[0])
+
+    @property
+    def top_scores(self) -> Floats:
+        return np.asarray(self.scores[0])
+
+    @property
+    def bottom_ids(self) -> Array:
+        return np.asarray(self.ids[1])
+
+    @property
+    def bottom_scores(self) -> Floats:
+        return np.asarray(self.scores[1])
+
 
 class Moments(TypedDict):
     """How the scores of a vector are distributed over all tokens; a number is None if all scores are equal."""

@@ -134,8 +134,8 @@ def test_what_did_not_change(difference_data: Path) -> None:
     for kind in ("ff_key", "ff_value"):
         assert np.flatnonzero(shard.all_norms(kind) == 0).tolist() == [*UNCHANGED_NEURONS]
         lists = shard.vector(kind, UNCHANGED_NEURONS[1], "cosine")
-        assert lists.ids[0].tolist() == lists.ids[1].tolist() == [*range(k)]
-        assert not lists.scores[0].any()
+        assert lists.top_ids.tolist() == lists.bottom_ids.tolist() == [*range(k)]
+        assert not lists.top_scores.any()
         assert np.isnan([lists.coherence_top, lists.coherence_bottom]).all()
     assert shard.similarity(UNCHANGED_NEURONS[0], "dot").top == 0
     for matrix in MATRICES:

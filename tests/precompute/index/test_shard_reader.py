@@ -43,8 +43,8 @@ def test_vectors_are_the_stored_ones(built: Index) -> None:
             for row in range(built.shape.count(kind)):
                 for at, lens in enumerate(LENSES):
                     found = shard.vector(kind, row, lens)
-                    assert np.array_equal(found.ids, arrays[f"{kind}.ids"][row, at])
-                    assert np.array_equal(found.scores, arrays[f"{kind}.scores"][row, at])
+                    assert np.array_equal([found.top_ids, found.bottom_ids], arrays[f"{kind}.ids"][row, at])
+                    assert np.array_equal([found.top_scores, found.bottom_scores], arrays[f"{kind}.scores"][row, at])
                     assert found.norm == arrays[f"{kind}.norm"][row]
                     coherence = [found.coherence_top, found.coherence_bottom]
                     assert coherence == arrays[f"{kind}.coherence"][row, at].tolist()
