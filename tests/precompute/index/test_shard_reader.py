@@ -73,8 +73,8 @@ def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:
             head, lens, preset, end = at
             found = shard.heads.pairs(matrix, head, LENSES[lens], PRESETS[preset], ENDS[end])
             count = arrays[f"{matrix}.count"][at]
-            assert np.array_equal([found.top_ids, found.bottom_ids], arrays[f"{matrix}.ids"][at][:count])
-            assert np.array_equal([found.top_scores, found.bottom_scores], arrays[f"{matrix}.scores"][at][:count])
+            assert np.array_equal(found.ids, arrays[f"{matrix}.ids"][at][:count])
+            assert np.array_equal(found.scores, arrays[f"{matrix}.scores"][at][:count])
             assert found.coherence == arrays[f"{matrix}.coherence"][at]
             lengths.add(len(found.scores))
     assert {0, PAIRS} <= lengths
