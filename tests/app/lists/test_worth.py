@@ -36,12 +36,12 @@ def class_of(key: float, up: float, gated: bool) -> str | None:
     if math.isnan(key) or (gated and math.isnan(up)):
         return None
     if not gated:
-        return "strengthening" if key > 0.5 else "weakening" if key < -0.5 else "orthogonal"
+        return "strengthening" if key > 0.5 else "weakening" if key < -0.5 else "no clear class"
     if up > 0.5:
         return "strengthening" if abs(key) > 0.5 else "conditional strengthening"
     if up < -0.5:
         return "weakening" if abs(key) > 0.5 else "conditional weakening"
-    return "proportional" if abs(key) > 0.5 else "orthogonal"
+    return "proportional" if abs(key) > 0.5 else "no clear class"
 
 
 @pytest.mark.parametrize("gated", [True, False])
@@ -50,7 +50,7 @@ def test_classes_by_cosines(gated: bool) -> None:
     rows = np.array([(key, up if gated else math.nan, 0.25) for key in values for up in values], np.float32)
     index = cast(Any, SimpleNamespace(shape=SimpleNamespace(gated=gated)))
     expected = [class_of(key, up, gated) for key, up, _ in rows.tolist()]
-    assert {*expected} == {*(CLASSES if gated else ("strengthening", "weakening", "orthogonal")), None}
+    assert {*expected} == {*(CLASSES if gated else ("strengthening", "weakening", "no clear class")), None}
     assert [None if number < 0 else CLASSES[number] for number in classes_of(index, rows)] == expected
     data = cosines_as_data(index, rows)
     assert [each["class"] for each in data] == expected
@@ -66,7 +66,7 @@ def test_vectors_that_act_through_the_final_norm(kind: str) -> None:
     norms[7], variances[7] = norms.max() + 1, variances.min() / 2
     norms[8], variances[8] = norms[7], np.nan  # a tie, without a variance
     shard = cast(Any, SimpleNamespace(layer=2, all_norms=lambda _: norms))
-    index = cast(Any, SimpleNamespace(unembedding=lambda _layer, _kind: variances))
+    index = cast(Any, SimpleNamespace(stats=lambda _layer, _array: variances))
 
     def found(row: int, z: float = 4.0, z_bottom: float = -4.0) -> Any:
         moments = Moments(mean=0, sd=1, skew=0, kurtosis=0, z=z, z_bottom=z_bottom)
@@ -85,7 +85,7 @@ def test_vectors_that_act_through_the_final_norm(kind: str) -> None:
         assert found(7) == {"variance": variance, "of_median": pytest.approx(variance / median), "norm_rank": 1}
     assert found(7, z=5.2) is found(7, z_bottom=-5.2) is None  # the list stands out
     assert through_norm(index, shard, kind, 7, None, CHANCE) is None
-    nothing = cast(Any, SimpleNamespace(unembedding=lambda _layer, _kind: None))
+    nothing = cast(Any, SimpleNamespace(stats=lambda _layer, _array: None))
     moments = Moments(mean=0, sd=1, skew=0, kurtosis=0, z=None, z_bottom=None)
     assert through_norm(nothing, shard, kind, 7, moments, CHANCE) is None
     norms[:], variances[:] = 0, np.nan  # a layer of vectors of zeros

@@ -154,6 +154,7 @@ def test_the_page_by_fit(live: TestClient) -> None:
     before = html.split('<tr class="line">')[0]
     assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
     assert f"{view['chance']:.3f}: what the best vector for 2 random words" in html
+    assert "Being about one of them alone is enough for that" in html  # of several words
     assert html.count('<th scope="row"') == len(view["results"])
     assert (f"{len(folded)} more, folded" in html) == bool(folded)
     assert '<input type="hidden" name="rank" value="fit">' in html
