@@ -194,10 +194,12 @@ class Index:
         return self._numbers("stats", layer, array, *at)
 
     def _numbers(self, part: str, layer: int | None, array: str, *at: int) -> Array | None:
+        if not self.has_part(part, layer):
+            return None
         try:
             file = self.part(part, layer)
             return file.block(array, *at) if array in file.tensors else None
-        except (NotStored, IndexFault):
+        except IndexFault:
             return None
 
     def moments(self, layer: int, kind: str, row: int, lens: str) -> Moments | None:
