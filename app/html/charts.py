@@ -120,7 +120,7 @@ def worth_charts(rows: Sequence[Any]) -> list[LineChart]:
                 dashed=mark == "none",
             )
             for name, (colour, mark) in zip(names, _LOOKS.items(), strict=False)
-            if any(_sum_of(shares, name) is not None for _, shares in shown)
+            if any(_sum_of(shares, name) for _, shares in shown)
         ]
         if lines:
             charts.append(LineChart(title, "layer", [layer for layer, _ in shown], lines, percent, levels))

@@ -102,7 +102,7 @@ _DOT = ' class="m"'
 
 
 def _line(text: str, columns: Sequence[Column]) -> str:
-    return f'<tr class="line"><td colspan="{len(columns)}">{escape_text(text)}\n'
+    return f'<tr class="line"><td colspan="{len(columns)}"><span>{escape_text(text)}</span>\n'
 
 
 def _name(key: Any) -> str:
@@ -194,7 +194,7 @@ def _cell(
 def _number(value: float | None, format: str) -> str:
     if value is None:
         return "–"
-    return f"{value:{format}}" if format else str(value) if isinstance(value, int) else number(value)
+    return f"{value:{format}}".replace("-", "−") if format else str(value) if isinstance(value, int) else number(value)
 
 
 def _address(column: Column, row: Row, written: Any) -> str:

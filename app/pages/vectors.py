@@ -229,7 +229,8 @@ class SampleView(OfKindView):
     @property
     def drawn(self) -> str:
         similar = f", similarity from {self.min_similarity:g}" if self.min_similarity is not None else ""
-        return f"of layers {self.layers}{similar}: {self.n} drawn from {self.total:,}, seed {self.seed}"
+        layers = "all layers" if self.layers == "all" else f"layers {self.layers}"
+        return f"of {layers}{similar}: {self.n} drawn from {self.total:,}, seed {self.seed}"
 
     @property
     def result(self) -> str:
