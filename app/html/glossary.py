@@ -137,7 +137,8 @@ TERMS = {
         "z, and the line of chance",
         "How many standard deviations the first token's score lies above the mean score of all tokens. Random vectors "
         "have a large z, too, because there are many tokens: the line of chance is what 99 % of them stay under. In a "
-        "blind reading 18 of 24 lists above it were clear, and 1 of 56 below.",
+        "blind reading 18 of 24 lists above it were clear, and 1 of 56 below. Where no more than 1 % of a layer are "
+        "above, these may be chance, too.",
     ),
     "through-norm": Term(
         "acts through the final norm",
@@ -150,7 +151,8 @@ TERMS = {
         "Strengthening: the cosine of what a neuron writes with what it reads (of gated neurons, with what up reads) "
         "is above .5, so what is there grows while the neuron is active; weakening: it is below −.5. Conditional: the "
         "gate reads something else. Proportional: only the gate is along what is written, and up, which reads "
-        "something else, says how much of it and with which sign. Orthogonal: none of these.",
+        "something else, says how much of it and with which sign. No clear class: no cosine with what it writes is as "
+        "large, though it may be more than chance gives.",
     ),
     "coherence": Term(
         "coherence",

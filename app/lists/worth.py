@@ -25,13 +25,13 @@ LONGEST, FLATTEST = 0.05, 0.7
 NEURON_PAIRS = ("key_value", "up_value", "key_up")  # in the order of the index
 # In the order in which `classes_of` numbers them.
 Class: TypeAlias = Literal[
-    "strengthening", "conditional strengthening", "weakening", "conditional weakening", "proportional", "orthogonal"
+    "strengthening", "conditional strengthening", "weakening", "conditional weakening", "proportional", "no clear class"
 ]
 CLASSES: tuple[str, ...] = Class.__args__  # type: ignore[attr-defined]
 CLASS: Any = Field(
     description="By cosines of more than 0.5 in size. `strengthening`: the neuron writes what it reads (of gated "
     "neurons: what up reads); `weakening`: against it; `conditional ...`: and the gate reads something else; "
-    "`proportional`: it writes along the gate, as much as up says; `orthogonal`: none of these"
+    "`proportional`: it writes along the gate, as much as up says; `no clear class`: no cosine with value is so large"
 )
 AnyClass: TypeAlias = Annotated[Class | None, CLASS]
 Cosines = TypedDict(

@@ -36,12 +36,12 @@ def class_of(key: float, up: float, gated: bool) -> str | None:
     if math.isnan(key) or (gated and math.isnan(up)):
         return None
     if not gated:
-        return "strengthening" if key > 0.5 else "weakening" if key < -0.5 else "orthogonal"
+        return "strengthening" if key > 0.5 else "weakening" if key < -0.5 else "no clear class"
     if up > 0.5:
         return "strengthening" if abs(key) > 0.5 else "conditional strengthening"
     if up < -0.5:
         return "weakening" if abs(key) > 0.5 else "conditional weakening"
-    return "proportional" if abs(key) > 0.5 else "orthogonal"
+    return "proportional" if abs(key) > 0.5 else "no clear class"
 
 
 @pytest.mark.parametrize("gated", [True, False])
@@ -50,7 +50,7 @@ def test_classes_by_cosines(gated: bool) -> None:
     rows = np.array([(key, up if gated else math.nan, 0.25) for key in values for up in values], np.float32)
     index = cast(Any, SimpleNamespace(shape=SimpleNamespace(gated=gated)))
     expected = [class_of(key, up, gated) for key, up, _ in rows.tolist()]
-    assert {*expected} == {*(CLASSES if gated else ("strengthening", "weakening", "orthogonal")), None}
+    assert {*expected} == {*(CLASSES if gated else ("strengthening", "weakening", "no clear class")), None}
     assert [None if number < 0 else CLASSES[number] for number in classes_of(index, rows)] == expected
     data = cosines_as_data(index, rows)
     assert [each["class"] for each in data] == expected

@@ -85,11 +85,11 @@ def test_a_layer_by_z(site_data: Path, client: TestClient, lens: str) -> None:
 
 
 def test_a_layer_by_class(client: TestClient) -> None:
-    """The small models are random, so that nearly all of their neurons are orthogonal."""
+    """The small models are random, so that nearly all of their neurons have no clear class."""
     rows = [row for page in ("1", "2", "3") if (answer := client.get(f"/{GPT2}/layer/1.json?page={page}").json())
             for row in answer.get("rows", [])]  # fmt: skip
     classes = {row["neuron"]: row["cosines"]["class"] for row in rows}
-    for name in ("strengthening", "weakening", "orthogonal"):
+    for name in ("strengthening", "weakening", "no clear class"):
         view = client.get(f"/{GPT2}/layer/1.json", params={"class": name}).json()
         assert view["total"] == list(classes.values()).count(name)
         assert {row["neuron"] for row in view["rows"]} <= {neuron for neuron, of in classes.items() if of == name}
