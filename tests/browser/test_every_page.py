@@ -60,7 +60,9 @@ def test_a_long_list_of_high_bias_ends_in_dots(visit: OpenTab) -> None:
     """Where it is cut, a reader sees that it is."""
     page = visit(viewport={"width": 1280, "height": 900}).go(PAGES["token"])
     cell = page.locator(".places td:nth-child(3)").first
-    cell.evaluate("cell => { cell.innerHTML = `<details class=bias><summary>(high bias: ${'word '.repeat(20)})</summary></details>`; }")
+    cell.evaluate(
+        "cell => { cell.innerHTML = `<details class=bias><summary>${'word '.repeat(30)}</summary></details>`; }"
+    )
     summary = cell.locator("summary")
     inside = "summary => summary.getBoundingClientRect().right <= summary.closest('td').getBoundingClientRect().right"
     assert summary.evaluate(inside)
