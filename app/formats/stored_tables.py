@@ -16,14 +16,8 @@ WHERE = Column("where", get=vector_name, audience="people")
 HEAD = Column(
     "where", "address", get=lambda row: f"L{row['layer']}H{row['head']}", page_heading="head", audience="people"
 )
-VECTOR_COLUMNS = (
-    WHERE,
-    *_data("layer", "index", "head", "subhead", "direction"),
-)
-HEAD_COLUMNS = (
-    HEAD,
-    *_data("layer", "head"),
-)
+VECTOR_COLUMNS = (WHERE, *_data("layer", "index", "head", "subhead", "direction"))
+HEAD_COLUMNS = (HEAD, *_data("layer", "head"))
 PLACE_IN_LIST = (Column("end"), Column("rank", "number"), SCORE)
 FIRST_TOKENS = Column(
     "first", "tokens", heading="first tokens of its list", page_heading="its first tokens", count=FIRST_WORDS

@@ -141,10 +141,10 @@ TERMS = {
         "above, these may be chance, too.",
     ),
     "through-norm": Term(
-        "acts through the final norm",
+        "may act through the final norm",
         "Among the 5 % of its layer with the largest norms, and the variance of its cosine with the rows of the "
-        "unembedding is below .7 of the layer's median: it hardly prefers a token, and works mostly by changing the "
-        "norm. No token at either end stands out, either.",
+        "unembedding is below .7 of the layer's median: it hardly prefers a token, and may work mostly by changing "
+        "the norm. No token at either end stands out, either.",
     ),
     "in-and-out": Term(
         "in and out of a neuron",

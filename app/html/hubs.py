@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lexiscope.app import urls
-from lexiscope.app.lists.bias import are_mostly, biased_tokens
+from lexiscope.app.lists.bias import biased_tokens, is_high_bias
+from lexiscope.app.lists.first_tokens import stored_lens
 from lexiscope.app.lists.kept_tokens import ARGUMENTS, hubs_of
 from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
@@ -25,9 +26,7 @@ class _PageHubs:
     index: Index
     # the hubs under each lens, kept because a page asks again for each token
     known: dict[str, frozenset[int]] = field(default_factory=dict)
-    biased: dict[str, bytes] = field(
-        default_factory=dict
-    )  # under each lens a byte for each token, 1 if any list holds it
+    biased: dict[str, bytes] = field(default_factory=dict)  # under each lens, the tokens that any list may hold
 
 
 @contextmanager
@@ -92,18 +91,13 @@ def is_bias(entries: Sequence[Any], lens: str) -> bool:
     if not (page and entries and "id" in entries[0]):
         return False
     if lens not in page.biased:
-        page.biased[lens] = _biased(page.index, lens)
-    flags = page.biased[lens]
-    return bool(flags) and are_mostly(flags, [entry["id"] for entry in entries])
-
-
-def _biased(index: Index, lens: str) -> bytes:
-    """Return a byte for each token, 1 if any list may hold it; nothing for a difference or a damaged index."""
-    try:
-        lens = lens if lens in index.stored.lenses else index.stored.lens
-        return b"" if index.manifest.minus else biased_tokens(index, lens).tobytes()
-    except IndexFault:
-        return b""
+        try:
+            # of a difference, a token is in very many lists because it is what the fine-tuning was about
+            minus = page.index.manifest.minus
+            page.biased[lens] = b"" if minus else biased_tokens(page.index, stored_lens(page.index, lens))
+        except IndexFault:
+            page.biased[lens] = b""
+    return is_high_bias(page.biased[lens], [entry["id"] for entry in entries])
 
 
 def better_lens(index: Index, lens: str) -> str | None:

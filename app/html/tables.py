@@ -147,13 +147,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _cell(
-    column: Column,
-    rows: Sequence[Row],
-    model: str,
-    lens: str,
-    peak: float | None,
-    macro: Macro | None,
-    is_card: bool,
+    column: Column, rows: Sequence[Row], model: str, lens: str, peak: float | None, macro: Macro | None, is_card: bool
 ) -> Cell:
     """Return the function that writes the cells of a column. In a table that narrow screens show as cards, every cell
     also names its column."""

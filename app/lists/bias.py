@@ -9,7 +9,6 @@ import numpy as np
 from lexiscope.app.lists.kept_tokens import hubs_of
 from lexiscope.app.lists.readable import readable
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.index.tokens import is_special
 
 # So many tokens of several characters are frequent, but at most one in a hundred of a small vocabulary: the first by
@@ -17,12 +16,12 @@ from lexiscope.precompute.index.tokens import is_special
 FREQUENT = 300
 TOKENS_LOOKED_AT = 10  # tokens of a list by which it is judged
 
-_masks: WeakKeyDictionary[Index, dict[str, Array]] = WeakKeyDictionary()
+_flags: WeakKeyDictionary[Index, dict[str, bytes]] = WeakKeyDictionary()
 
 
-def biased_tokens(index: Index, lens: str) -> Array:
-    """Return flags (d_vocab,) of the tokens that any list may hold. They are found once for an index and a lens."""
-    known = _masks.setdefault(index, {})
+def biased_tokens(index: Index, lens: str) -> bytes:
+    """Return a byte for each token, 1 if any list may hold it. They are found once for an index and a lens."""
+    known = _flags.setdefault(index, {})
     if lens not in known:
         words = readable(index)
         mask = ~words.learned
@@ -32,16 +31,11 @@ def biased_tokens(index: Index, lens: str) -> Array:
         mask |= np.array([is_special(text) for text in texts])
         mask[np.flatnonzero(words.learned & ~single)[: min(FREQUENT, len(texts) // 100)]] = True
         mask[[*hubs_of(index, lens)]] = True
-        known[lens] = mask
+        known[lens] = mask.tobytes()
     return known[lens]
 
 
-def is_high_bias(index: Index, lens: str, ids: Sequence[int]) -> bool:
-    """Return True if more than half of the first tokens of a list are tokens that any list may hold."""
-    return are_mostly(biased_tokens(index, lens).tobytes(), ids)
-
-
-def are_mostly(flags: bytes, ids: Sequence[int]) -> bool:
-    """Return True if more than half of the first tokens of a list have the flag 1, of one byte for each token."""
+def is_high_bias(biased: bytes, ids: Sequence[int]) -> bool:
+    """Return True if more than half of the first tokens of a list are `biased`, as any list may hold them."""
     first = ids[:TOKENS_LOOKED_AT]
-    return 2 * sum([flags[token] for token in first]) > len(first)
+    return bool(biased) and 2 * sum([biased[token] for token in first]) > len(first)

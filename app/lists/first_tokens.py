@@ -10,6 +10,7 @@ from lexiscope.precompute.errors import IndexFault, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import FirstTokens
 from lexiscope.precompute.live.wire.fields import Lens, Unbuilt
+from lexiscope.precompute.shape import ENDS
 
 ListEnd = tuple[str, int, int, str]  # kind, layer, index, end
 
@@ -50,11 +51,10 @@ class FirstLists:
         if (tokens := self.computed.get((kind, layer, row, end))) is not None:
             return tokens
         try:
-            lists = self.index.shard(layer).vector(kind, row, self.lens)
+            ids: list[list[int]] = self.index.shard(layer).vector(kind, row, self.lens).ids.tolist()
         except (IndexFault, NotFound):
             return []
-        ids: list[int] = (lists.top_ids if end == "top" else lists.bottom_ids).tolist()
-        return ids
+        return ids[ENDS.index(end)]
 
     def is_computed(self, kind: str, layer: int, row: int, end: str = "top") -> bool:
         """Return True if the worker has computed this list."""

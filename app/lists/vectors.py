@@ -12,7 +12,7 @@ from lexiscope.app.lists.checks import check_length, finite
 from lexiscope.app.lists.difference import relative
 from lexiscope.app.lists.kept_tokens import first_kept
 from lexiscope.app.lists.view import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
-from lexiscope.app.lists.worth import CHANCE, ThroughNorm, chance_of, through_norm
+from lexiscope.app.lists.worth import CHANCE, ThroughNorm, through_norm
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
@@ -122,7 +122,7 @@ def _vector(index: Index, shard: Shard, kind: str, row: int, lens: str, ids: lis
             top=[], bottom=[], norm=norm, coherence=(None, None), base_norm=base_norm, change=change, unchanged=True
         )
     coherence_top, coherence_bottom = map(finite, shard.coherences(kind, row, lens))
-    moments, chance = index.moments(shard.layer, kind, row, lens), chance_of(index, kind, lens)
+    moments, chance = index.moments(shard.layer, kind, row, lens), index.chance(kind, lens)
     top, bottom = map(scored_tokens, (index.tokens,) * 2, ids, scores.tolist(), cosines_of(scores, norm, lens))
     return Vector(
         top=top,
@@ -147,8 +147,8 @@ def vector_reading(
     put_words(answer, index.tokens.texts)
     top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))
     stored_top, stored_bottom = (
-        set(first_kept([ids.tolist()], outside, len(tokens))[0])
-        for ids, tokens in ((stored.top_ids, answer["top"]), (stored.bottom_ids, answer["bottom"]))
+        set(first_kept([ids], outside, len(tokens))[0])
+        for ids, tokens in zip(stored.ids.tolist(), (answer["top"], answer["bottom"]), strict=True)
     )
     return VectorReading(
         top=answer["top"],

@@ -2,7 +2,6 @@
 whether the vector acts on words at all; and what a neuron does with what it reads."""
 
 from typing import Annotated, Any, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from pydantic import Field
@@ -60,16 +59,6 @@ class ThroughNorm(TypedDict):
     norm_rank: Annotated[int, Field(description="Of the norm in the layer, from the largest: among the first 5 %")]
 
 
-_chances: WeakKeyDictionary[Index, dict[tuple[str, str], Chance | None]] = WeakKeyDictionary()
-
-
-def chance_of(index: Index, kind: str, lens: str) -> Chance | None:
-    known = _chances.setdefault(index, {})
-    if (kind, lens) not in known:
-        known[kind, lens] = index.chance(kind, lens) if kind in index.stored.kinds else None
-    return known[kind, lens]
-
-
 def standing(z: float, chance: Chance) -> str:
     """Say where a z stands: that of the first token at the top or, if it is negative, at the bottom."""
     match chance.place(abs(z)):
@@ -83,14 +72,14 @@ def standing(z: float, chance: Chance) -> str:
 
 def above_chance(index: Index, kind: str, lens: str, z: Array) -> Array:
     """Return flags of the z that 99 % of random vectors stay under; raise NotStored if that is not known."""
-    if not (chance := chance_of(index, kind, lens)):
+    if not (chance := index.chance(kind, lens)):
         raise _not_stored(index, f"what z random vectors reach, of {kind}")
     return np.nan_to_num(z, nan=-np.inf) > np.float32(chance.line99)
 
 
 def shares_above(index: Index, layer: int, lens: str) -> dict[str, float] | None:
     """Return by kind the share of a layer's vectors whose z is above the line of chance."""
-    of_kinds = {kind: index.all_z(layer, kind, lens) for kind in index.stored.kinds if chance_of(index, kind, lens)}
+    of_kinds = {kind: index.all_z(layer, kind, lens) for kind in index.stored.kinds if index.chance(kind, lens)}
     shares = {
         kind: float(above_chance(index, kind, lens, z[:, 0]).mean()) for kind, z in of_kinds.items() if z is not None
     }
@@ -99,7 +88,7 @@ def shares_above(index: Index, layer: int, lens: str) -> dict[str, float] | None
 
 def class_shares(index: Index, layer: int) -> dict[str, float] | None:
     """Return by class the share of a layer's neurons."""
-    if (cosines := index.cosines(layer)) is None:
+    if (cosines := index.stats(layer, "ff.cosines")) is None:
         return None
     classes = classes_of(index, cosines)
     return {name: float((classes == number).mean()) for number, name in enumerate(CLASSES)}
@@ -115,7 +104,7 @@ def through_norm(
     norm_rank = int((norms > norms[row]).sum()) + 1
     if norm_rank > LONGEST * len(norms) or max(moments["z"] or 0, -(moments["z_bottom"] or 0)) > chance.line99:
         return None
-    if (variances := index.unembedding(shard.layer, kind)) is None or np.isnan(variances[row]):
+    if (variances := index.stats(shard.layer, f"{kind}.unembedding")) is None or np.isnan(variances[row]):
         return None
     variance, median = float(variances[row]), float(np.nanmedian(variances))
     if not variance < FLATTEST * median:
@@ -134,7 +123,7 @@ def classes_of(index: Index, cosines: Array) -> Array:
 
 def of_class(index: Index, layer: int, name: str) -> Array:
     """Return flags of the neurons of a layer that have this class; raise NotStored if that is not known."""
-    if (cosines := index.cosines(layer)) is None:
+    if (cosines := index.stats(layer, "ff.cosines")) is None:
         raise _not_stored(index, f"classes of neurons of layer {layer}")
     flags: Array = classes_of(index, cosines) == CLASSES.index(name)
     return flags
@@ -152,7 +141,7 @@ def cosines_as_data(index: Index, rows: Array) -> list[Cosines]:
 
 def mismatched(index: Index, layer: int) -> dict[str, float]:
     """Return by cosine (`key_value`, ...) what size 99 % stay under if the two vectors are of different neurons."""
-    sizes = index.mismatched(layer)
+    sizes = index.stats(layer, "ff.mismatched")
     of_pairs = [] if sizes is None else sizes[:, 1].tolist()
     return {name: size for name, size in zip(NEURON_PAIRS, of_pairs, strict=False) if finite(size) is not None}
 

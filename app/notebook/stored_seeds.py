@@ -8,7 +8,6 @@ that list none of the words are not found. The score of a word of several pieces
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,16 +28,6 @@ from lexiscope.precompute.live.wire.grammar import parse_terms, write_terms
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """The vectors of one kind that list at least one of the words: their layers and numbers, and their scores with
-    every word."""
-
-    layer: NDArray[Any]  # (n,)
-    index: NDArray[Any]  # (n,)
-    scores: Floats  # (n, words)
-
-
 def stored_seeds_view(
     index: Index, tokenizer: Tokenizer, words: str, kinds: Sequence[str], lens: str, k: int
 ) -> tuple[SeedsView, tuple[int, ...]]:
@@ -55,13 +44,15 @@ def stored_seeds_view(
     missing: tuple[int, ...] = ()
     ranked: list[SeedResult] = []
     for kind in kinds:
-        found, missing = _scores(index, seeds, kind, lens)
-        means = found.scores @ weights / np.abs(weights).sum()
-        for at in np.lexsort((found.index, found.layer, -means))[:k].tolist():
-            place = {"layer": int(found.layer[at]), "index": int(found.index[at])}
-            scores = found.scores[at].tolist()
-            unknown = {"fit": None, "cosine": None}
-            ranked.append({"kind": kind, **place, "score": float(means[at]), "scores": scores, **unknown})  # type: ignore[typeddict-item]
+        layers, numbers, scores, missing = _scores(index, seeds, kind, lens)
+        means = scores @ weights / np.abs(weights).sum()
+        ranked += [
+            {
+                "kind": kind, "layer": int(layers[at]), "index": int(numbers[at]), "score": float(means[at]),
+                "scores": scores[at].tolist(), "fit": None, "cosine": None,
+            }
+            for at in np.lexsort((numbers, layers, -means))[:k].tolist()
+        ]  # fmt: skip
     ranked.sort(key=lambda result: (-result["score"], result["kind"], result["layer"], result["index"]))
     lists = FirstLists.of(index, lens)
     used: list[TermUsed] = [
@@ -74,7 +65,9 @@ def stored_seeds_view(
     return view, missing
 
 
-def _scores(index: Index, seeds: Sequence[Seed], kind: str, lens: str) -> tuple[_Scores, tuple[int, ...]]:
+def _scores(index: Index, seeds: Sequence[Seed], kind: str, lens: str) -> tuple[Any, Any, Floats, tuple[int, ...]]:
+    """Return the vectors of one kind that list at least one of the words: their layers and numbers (n,), and their
+    scores with every word (n, words); and the layers that could not be read."""
     n_vectors = index.shape.count(kind)
     scores = np.zeros((len(seeds), index.shape.n_layers * n_vectors))  # (words, layers * vectors)
     listed = np.zeros(scores.shape[1], bool)
@@ -94,7 +87,7 @@ def _scores(index: Index, seeds: Sequence[Seed], kind: str, lens: str) -> tuple[
     of_listed = scores[:, places].T
     if lens == "cosine":
         of_listed /= _lengths(index, kind, layer, number)[:, None]
-    return _Scores(layer, number, of_listed), missing
+    return layer, number, of_listed, missing
 
 
 def _lengths(index: Index, kind: str, layer: NDArray[Any], number: NDArray[Any]) -> Floats:

@@ -24,7 +24,6 @@ from lexiscope.app.lists.worth import (
     Class,
     Cosines,
     above_chance,
-    chance_of,
     cosines_as_data,
     mismatched,
     of_class,
@@ -284,7 +283,7 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
         shuffled=shuffled(shard, "ff", lens) if index.stored.similarity else None,
         change=layer_changes(shard, kinds) if difference else None,
         unchanged=True if difference and is_unchanged(shard, kinds) else None,
-        chance=chance_of(index, "ff_value", lens),
+        chance=index.chance("ff_value", lens),
         mismatched=mismatched(index, at.layer),
         rows=_rows(index, shard, lens, neurons[page_slice(page, size)], site.left_out(lens)),
     )
@@ -380,7 +379,7 @@ def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset
     )
     norms, coherences = _value_columns(index, shard, lens, neurons)
     with_top, with_bottom = _similarities(index, shard, lens, neurons)
-    z, cosines = _all_z(index, shard.layer, lens)[neurons].tolist(), index.cosines(shard.layer)
+    z, cosines = _all_z(index, shard.layer, lens)[neurons].tolist(), index.stats(shard.layer, "ff.cosines")
     classes = repeat(None) if cosines is None else cosines_as_data(index, cosines[neurons])
     columns = zip(
         neurons.tolist(), keys, values, bottoms, norms, coherences, with_top, with_bottom, z, classes, strict=False

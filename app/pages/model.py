@@ -16,13 +16,7 @@ from lexiscope.app.html.numbers import percent
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import architecture_name
 from lexiscope.app.lists.checks import finite
-from lexiscope.app.lists.difference import (
-    LAYER_CHANGE,
-    head_changes,
-    is_unchanged,
-    layer_changes,
-    vector_changes,
-)
+from lexiscope.app.lists.difference import LAYER_CHANGE, head_changes, is_unchanged, layer_changes, vector_changes
 from lexiscope.app.lists.kept_tokens import (
     ALL_TOKENS,
     KeptTokens,

@@ -156,8 +156,7 @@ class SearchView(ViewOfModel):
     # the path of the page that the search names: a parameter's, or for `king > queen` that of Pairs to heads
     jump: str | None
     relation: Annotated[
-        str | None,
-        Field(description="Of two words, or king > queen: what to give Pairs to heads as `pairs`"),
+        str | None, Field(description="Of two words, or king > queen: what to give Pairs to heads as `pairs`")
     ]
     words: list[TokenGroup]  # what each word of the search stands for
     tokens: list[TokenGroup]  # tokens like the search

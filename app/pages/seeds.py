@@ -202,12 +202,12 @@ NOTHING_ASKED: SeedsAnswer = {
 def listings(lists: FirstLists, results: Iterable[SeedResult], near: Mapping[Side, Sequence[int]]) -> list[SeedListing]:
     """Put tokens of their lists beside the vectors that were found. `near` are the tokens nearest to the words; those
     that any list may hold are passed over."""
-    is_biased = biased_tokens(lists.index, lists.lens).tolist()
-    order = {side: {token: n for n, token in enumerate(ids) if not is_biased[token]} for side, ids in near.items()}
-    return [_listing(lists, result, order.get(SIDES[result["kind"]], {})) for result in results]
+    biased = biased_tokens(lists.index, lists.lens)
+    order = {side: {token: n for n, token in enumerate(ids) if not biased[token]} for side, ids in near.items()}
+    return [_listing(lists, result, order.get(SIDES[result["kind"]], {}), biased) for result in results]
 
 
-def _listing(lists: FirstLists, result: SeedResult, order: Mapping[int, int]) -> SeedListing:
+def _listing(lists: FirstLists, result: SeedResult, order: Mapping[int, int], biased: bytes) -> SeedListing:
     index, place = lists.index, (result["kind"], result["layer"], result["index"])
     ids = lists.ids(*place) or ()
     (kept,) = first_kept([ids], lists.hubs, len(ids))
@@ -218,7 +218,7 @@ def _listing(lists: FirstLists, result: SeedResult, order: Mapping[int, int]) ->
         "top": lists.tokens(*place, VECTOR_TOKENS),
         "computed": lists.is_computed(*place),
         "near": tokens_of(index.tokens, near),
-        "bias": bool(ids) and not index.stored.difference and is_high_bias(index, lists.lens, ids),
+        "bias": not index.stored.difference and is_high_bias(biased, ids),
     }
 
 

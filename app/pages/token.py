@@ -8,14 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
-from lexiscope.app.formats.stored_tables import (
-    FIRST_TOKENS,
-    HEAD,
-    HEAD_COLUMNS,
-    PLACE_IN_LIST,
-    VECTOR_COLUMNS,
-    WHERE,
-)
+from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD, HEAD_COLUMNS, PLACE_IN_LIST, VECTOR_COLUMNS, WHERE
 from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
 from lexiscope.app.lists.checks import count_pages, finite, page_slice
 from lexiscope.app.lists.difference import check_can_run
@@ -304,11 +297,7 @@ def _role_lists(
 ) -> list[RoleList]:
     lists = [
         RoleList(
-            role=role_of(kind, end),
-            kind=kind,
-            end=end,
-            total=listed.total,
-            places=_listings(index, kind, listed, hubs),
+            role=role_of(kind, end), kind=kind, end=end, total=listed.total, places=_listings(index, kind, listed, hubs)
         )
         for (kind, end), listed in by_kind_and_end.items()
     ]

@@ -15,7 +15,7 @@ from lexiscope.app.lists.checks import count_pages, finite, page_slice
 from lexiscope.app.lists.kept_tokens import first_tokens
 from lexiscope.app.lists.labels import LabelEntry
 from lexiscope.app.lists.view import PAGE_ONLY, InHead, Token, ViewOfModel, in_head, of_index, tokens_of
-from lexiscope.app.lists.worth import CHANCE, above_chance, chance_of
+from lexiscope.app.lists.worth import CHANCE, above_chance
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page, PageNumber, VectorKind
 from lexiscope.app.urls import link, vector
 from lexiscope.precompute.errors import BadRequest
@@ -122,7 +122,7 @@ def _read(site: ModelSite, ask: OfKindArguments, layers: tuple[int, ...] | None 
     built = {shard.layer for shard in shards}
     return found, {
         **of_index(index), "kind": kind, "lens": lens, "min_similarity": ask.min_similarity,
-        "chance": chance_of(index, kind, lens), "missing": [layer for layer in wanted if layer not in built],
+        "chance": index.chance(kind, lens), "missing": [layer for layer in wanted if layer not in built],
     }  # fmt: skip
 
 

@@ -22,6 +22,8 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.errors import LiveOff
 from lexiscope.precompute.shape import Preset
 
+EMPTY_IS_NONE = BeforeValidator(lambda value: value or None)  # an empty argument, as forms send it, is not given
+
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
 ComparedModel = Annotated[str, Path(description="One of two models that are compared", examples=["minilm"])]
 Hubs = Annotated[
@@ -32,7 +34,7 @@ Hubs = Annotated[
 AskedPreset = Annotated[
     Preset | None,
     Query(description="`words` keeps all lists to whole words; `all` and `distinct` are for pairs"),
-    BeforeValidator(lambda value: value or None),
+    EMPTY_IS_NONE,
 ]
 AskedVocabulary = Annotated[
     str | None,
@@ -40,7 +42,7 @@ AskedVocabulary = Annotated[
         max_length=200,
         description="Keeps all lists to the tokens of this corpus or word list, a file of DATA/vocabularies",
     ),
-    BeforeValidator(lambda value: value or None),
+    EMPTY_IS_NONE,
 ]
 AskedBuild = Annotated[
     str | None,
@@ -49,7 +51,7 @@ AskedBuild = Annotated[
         description="Pins the build of the index, which JSON has as `build`: if there is another one now, the answer "
         "is 410 and leads to the page as it is now",
     ),
-    BeforeValidator(lambda value: value or None),
+    EMPTY_IS_NONE,
 ]
 
 

@@ -21,13 +21,7 @@ from lexiscope.app.worker.jobs import Job, Pace, Report
 from lexiscope.app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
 from lexiscope.app.worker.limits import Limits
 from lexiscope.precompute.live.wire.answers import OWN_LISTS
-from lexiscope.precompute.live.wire.asks import (
-    PairsReadingAsk,
-    PromptAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-)
+from lexiscope.precompute.live.wire.asks import PairsReadingAsk, PromptAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull, TimedOut
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.protocol import Health

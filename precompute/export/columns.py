@@ -119,7 +119,7 @@ def stats_columns(index: Index, layer: int, lenses: Sequence[str]) -> Columns:
     """Return the moments of all lists of a layer, and what else is stored of their vectors, NaN where it is not.
     `z_top` and `z_bottom` are those of the first token at either end; `line95` and `line99` those that z reaches by
     chance."""
-    file, kinds, cosines = index.part("stats", layer), index.stored.kinds, index.cosines(layer)
+    file, kinds, cosines = index.part("stats", layer), index.stored.kinds, index.stats(layer, "ff.cosines")
     neurons = [kind for kind in kinds if kind.startswith("ff_")]
     lens_at = _positions("lens", lenses, index.stored.lenses)
     moments, z = (
@@ -150,7 +150,7 @@ def stats_columns(index: Index, layer: int, lenses: Sequence[str]) -> Columns:
         **{name: moments[vector, lens, at] for at, name in enumerate(MOMENTS)},
         **{f"z_{end}": z[vector, lens, at] for at, end in enumerate(ENDS)},
         **{f"line{share}": found[of_kind[vector], lens, at] for at, share in enumerate((95, 99))},
-        "unembedding": of_vectors({kind: index.unembedding(layer, kind) for kind in kinds}),
+        "unembedding": of_vectors({kind: index.stats(layer, f"{kind}.unembedding") for kind in kinds}),
         **{
             f"cos_{one[3:]}_{other[3:]}": of_vectors({} if cosines is None else dict.fromkeys(neurons, cosines[:, at]))
             for at, (one, other) in enumerate(NEURON_PAIRS)

@@ -32,10 +32,7 @@ PER_KIND = {
     "b.index": ("uint32", "n_B, matches_B"),
     "b.r": ("float32", "n_B, matches_B"),
 }
-IN_FEATURE_SPACE = {
-    "feature_space": ("float32", "L_A, L_B"),
-    "feature_assignment": ("uint16", "m, 2"),
-}
+IN_FEATURE_SPACE = {"feature_space": ("float32", "L_A, L_B"), "feature_assignment": ("uint16", "m, 2")}
 KERNEL_ARRAYS = {"kernel": ("float32", "d_A, d_B")}
 
 _MOST_COMPARISON_BYTES = 1 << 20

@@ -11,13 +11,7 @@ from typing import Self
 
 from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound, NotStored, ShardDamaged, ShardUnreadable
 from lexiscope.precompute.files import Stamp, damaged, stamp_of, unreadable
-from lexiscope.precompute.index.index_files import (
-    ClassifierLists,
-    Neighbours,
-    Vocabulary,
-    open_listed,
-    open_shard,
-)
+from lexiscope.precompute.index.index_files import ClassifierLists, Neighbours, Vocabulary, open_listed, open_shard
 from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
 from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
@@ -56,6 +50,7 @@ class Index:
         self._neighbours = neighbours
         self._parts: dict[Piece, TensorFile] = {}  # parts are opened when they are first asked for
         self._hubs: dict[str, frozenset[int]] = {}  # by lens
+        self._chances: dict[tuple[str, str], Chance | None] = {}  # by kind and lens
         self.stamps = {  # the stamps of the files of all layers that the manifest lists
             layer: shards[layer].file.stamp if layer in shards else stamp_of(folder / entry.file)
             for layer, entry in manifest.shards.items()
@@ -192,8 +187,9 @@ class Index:
         return self._parts[piece]
 
     def stats(self, layer: int, array: str, *at: int) -> Array | None:
-        """Return the values that an array of the part `stats` has at this position. Return None if the part is missing,
-        older than the array, or cannot be used: pages are shown without it, and `verify` names the error."""
+        """Return the values that an array of the part `stats` (see FORMAT.md) has at this position. Return None if the
+        part is missing, older than the array, or cannot be used: pages are shown without it, and `verify` names the
+        error."""
         return self._numbers("stats", layer, array, *at)
 
     def _numbers(self, part: str, layer: int | None, array: str, *at: int) -> Array | None:
@@ -219,27 +215,13 @@ class Index:
         lens_at, z = position("lens", lens, self.stored.lenses), self.stats(layer, f"{kind}.z")
         return None if z is None else z[:, lens_at]
 
-    def unembedding(self, layer: int, kind: str) -> Floats | None:
-        """Return the variance over tokens of the cosine of each vector, of a kind that writes, with the rows of W_U,
-        (n,): NaN for a vector of zeros. Return None if the index does not store that."""
-        return self.stats(layer, f"{kind}.unembedding")
-
-    def cosines(self, layer: int) -> Floats | None:
-        """Return the cosines of the vectors of each neuron with each other (d_mlp, 3), in the order of NEURON_PAIRS: of
-        key and value, up and value, key and up. NaN where there is no such vector, or one of zeros. Return None if the
-        index does not store that."""
-        return self.stats(layer, "ff.cosines")
-
-    def mismatched(self, layer: int) -> Floats | None:
-        """Return which |cosine| 95 and 99 % of mismatched vectors of different neurons stay under, (3, 2), in the order
-        of `cosines`; None if the index does not store that."""
-        return self.stats(layer, "ff.mismatched")
-
     def chance(self, kind: str, lens: str) -> Chance | None:
         """Return what z of the first token reaches by chance among vectors of a kind; None if the index does not store
-        that, or if no vector of that kind has scores that differ."""
-        line = self._numbers("chance", None, f"{kind}.line", position("lens", lens, self.stored.lenses))
-        return None if line is None else Chance.of(line)
+        that, or if no vector of that kind has scores that differ. It is read once."""
+        if (kind, lens) not in self._chances:
+            line = self._numbers("chance", None, f"{kind}.line", position("lens", lens, self.stored.lenses))
+            self._chances[kind, lens] = None if line is None else Chance.of(line)
+        return self._chances[kind, lens]
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
         """Return ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built,

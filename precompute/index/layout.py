@@ -20,17 +20,12 @@ PER_KIND = {
     "{kind}.norm": ("float32", "n"),
     "{kind}.coherence": ("float32", "n, L, E"),
 }
-PER_NEURON = {
-    "ff.similarity": ("float32", "d_mlp, L, E"),
-    "ff.shuffled": ("float32", "d_mlp, L, E"),
-}
+PER_NEURON = {"ff.similarity": ("float32", "d_mlp, L, E"), "ff.shuffled": ("float32", "d_mlp, L, E")}
 PER_SUBHEAD = {
     "{matrix}.similarity": ("float32", "n_heads, d_head, L, E"),
     "{matrix}.shuffled": ("float32", "n_heads, d_head, L, E"),
 }
-PER_DIRECTION = {
-    "{matrix}.singular": ("float32", "n_heads, d_head"),
-}
+PER_DIRECTION = {"{matrix}.singular": ("float32", "n_heads, d_head")}
 PER_MATRIX = {
     "{matrix}.ids": ("id", "n_heads, L, P, E, pairs, 2"),
     "{matrix}.scores": ("float32", "n_heads, L, P, E, pairs"),
@@ -39,13 +34,8 @@ PER_MATRIX = {
     "{matrix}.readability": ("float32", "n_heads, L, P, E"),
 }
 # Only in the index of a difference of two checkpoints; the matrix norms also if there are no pairs.
-PER_KIND_OF_DIFFERENCE = {
-    "{kind}.base_norm": ("float32", "n"),
-}
-PER_MATRIX_OF_DIFFERENCE = {
-    "{matrix}.norm": ("float32", "n_heads"),
-    "{matrix}.base_norm": ("float32", "n_heads"),
-}
+PER_KIND_OF_DIFFERENCE = {"{kind}.base_norm": ("float32", "n")}
+PER_MATRIX_OF_DIFFERENCE = {"{matrix}.norm": ("float32", "n_heads"), "{matrix}.base_norm": ("float32", "n_heads")}
 INVERTED = {
     "inverted.offsets": ("uint32", "L, E, d_vocab + 1"),
     "inverted.vector": ("number", "listed"),
@@ -62,29 +52,13 @@ VOCABULARY = {
     "embedding.norm": ("float32", "d_vocab"),
     "embedding.centred_norm": ("float32", "d_vocab"),
 }
-UNTIED = {
-    "unembedding.norm": ("float32", "d_vocab"),
-    "unembedding.centred_norm": ("float32", "d_vocab"),
-}
-NEIGHBOURS = {
-    "neighbours.ids": ("id", "d_vocab, nearest"),
-    "neighbours.scores": ("float32", "d_vocab, nearest"),
-}
+UNTIED = {"unembedding.norm": ("float32", "d_vocab"), "unembedding.centred_norm": ("float32", "d_vocab")}
+NEIGHBOURS = {"neighbours.ids": ("id", "d_vocab, nearest"), "neighbours.scores": ("float32", "d_vocab, nearest")}
 # The arrays that each version of the part `stats` has more than the version before it: a new number is a new version.
-PER_KIND_OF_STATS = {
-    1: {
-        "{kind}.moments": ("float32", "n, L, 4"),
-        "{kind}.z": ("float32", "n, L, E"),
-    },
-}
+PER_KIND_OF_STATS = {1: {"{kind}.moments": ("float32", "n, L, 4"), "{kind}.z": ("float32", "n, L, E")}}
 PER_WRITING_KIND_OF_STATS = {2: {"{kind}.unembedding": ("float32", "n")}}
 # Only if keys and values are stored, and not of a difference.
-PER_NEURON_OF_STATS = {
-    2: {
-        "ff.cosines": ("float32", "d_mlp, 3"),
-        "ff.mismatched": ("float32", "3, 2"),
-    },
-}
+PER_NEURON_OF_STATS = {2: {"ff.cosines": ("float32", "d_mlp, 3"), "ff.mismatched": ("float32", "3, 2")}}
 PER_KIND_OF_CHANCE = {"{kind}.line": ("float32", "L, 2, 2")}
 MOMENTS = ("mean", "sd", "skew", "kurtosis")  # the last axis of `{kind}.moments`
 # The vectors of a neuron that are compared: the last axis of `ff.cosines`, the first of `ff.mismatched`.

@@ -15,10 +15,14 @@ from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.seed_words import find_seed
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.live.wire.grammar import Spelling
-from lexiscope.precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
+from lexiscope.precompute.project.embedding import (
+    ROUNDING_SHARE,
+    SMALLEST_NORM,
+    Embedding,
+    Float64,
+    mean_and_covariance,
+)
 from lexiscope.precompute.project.moments import CONSTANT
-
-COVARIANCE_ROWS = 4096  # rows of a vocabulary whose float64 copy is in memory at once
 
 
 @dataclass(frozen=True)
@@ -72,30 +76,23 @@ class Vocabulary:
     def covariance(self) -> Float64:
         """Return the covariance of all tokens' embeddings, (d_model, d_model): the scores v · e of a vector v have the
         variance vᵀ covariance v."""
-        return self._moments("dot")[1]
+        return mean_and_covariance(lambda block: self.centred(block, "dot"), len(self.W))[1]
 
     @cached_property
     def of_directions(self) -> tuple[Float64, Float64]:
         """Return the mean and the covariance of what the lens cosine multiplies vectors with: centred embeddings, set
         to length one."""
-        return self._moments("cosine")
+        return mean_and_covariance(lambda block: self.centred(block, "cosine"), len(self.W))
 
-    def _moments(self, lens: Lens) -> tuple[Float64, Float64]:
-        n, total, squares = len(self.embedding.rows), np.zeros(len(self.mean)), np.zeros((len(self.mean),) * 2)
-        for start in range(0, n, COVARIANCE_ROWS):
-            rows = self._centred(slice(start, start + COVARIANCE_ROWS), lens)
-            total += rows.sum(axis=0)
-            squares += rows.T @ rows
-        return total / n, squares / n - np.outer(total / n, total / n)
-
-    def _centred(self, tokens: slice | NDArray[np.int64], lens: Lens) -> Float64:
+    def centred(self, tokens: slice | NDArray[np.int64], lens: Lens) -> Float64:
+        """Return the centred embeddings of tokens, (n, d_model); under the lens cosine, set to length one."""
         rows = self.embedding.rows[tokens] - self.mean
         return rows if lens == "dot" else rows * self.exact_inverse[tokens, None]
 
     def deviations(self, tokens: NDArray[np.int64], lens: Lens) -> Float64:
         """Return vectors (tokens, d_model) whose products with a vector v are by how much v's scores of these tokens
         are above its mean score."""
-        rows = self._centred(tokens, lens)
+        rows = self.centred(tokens, lens)
         return rows if lens == "dot" else rows - self.of_directions[0]
 
     def spreads(self, vectors: Float64, lens: Lens = "dot") -> Float64:

@@ -67,6 +67,17 @@ class Embedding:
         return (self.on_device[tokens] - mean).mul_(inverse[tokens][:, None])
 
 
+def mean_and_covariance(read: Callable[[slice], Float64], n: int) -> tuple[Float64, Float64]:
+    """Return the mean (d_model,) and the covariance (d_model, d_model) of n rows, which are read in blocks."""
+    total, products = np.zeros(()), np.zeros(())
+    for start in range(0, n, BLOCK_ROWS):
+        rows = read(slice(start, start + BLOCK_ROWS))
+        total = total + rows.sum(axis=0)
+        products = products + rows.T @ rows
+    mean = total / n
+    return mean, products / n - np.outer(mean, mean)
+
+
 def inverse_gram(rows: Float32, tick: Callable[[], None] = lambda: None) -> Float64:
     """Return the pseudo-inverse (d_model, d_model) of rowsᵀ rows in float64. A vector times it, and then times each
     row, is the vector times the pseudo-inverse E⁺ of E = rowsᵀ. `tick` is called between blocks of rows.

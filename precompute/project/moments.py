@@ -15,11 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from lexiscope.precompute.project.compiled import kernel
-from lexiscope.precompute.project.embedding import Embedding, Float64
+from lexiscope.precompute.project.embedding import Embedding, Float64, mean_and_covariance
 from lexiscope.precompute.shape import ENDS, LENSES
 
 AT_ONCE = 1 << 20  # scores that are in float64 at once, on a device
-ROWS_AT_ONCE = 4096  # rows of the vocabulary that are in float64 at once
 CONSTANT = 1e-6  # share of the size of the factors: a smaller standard deviation is only rounding
 LEAST_DEVIATION = 1e-37  # a standard deviation that float32 can hardly hold
 
@@ -80,14 +79,7 @@ class MomentsOfProducts:
         """Return the covariance (d_model, d_model) of the rows of the vocabulary, each set to length one."""
         rows, norm = self._embedding.rows, self._embedding.norm
         inverse = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
-        total, products = np.zeros(rows.shape[1]), np.zeros((rows.shape[1],) * 2)
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            block = slice(start, start + ROWS_AT_ONCE)
-            directions = rows[block] * inverse[block, None]  # float64
-            total += directions.sum(axis=0)
-            products += directions.T @ directions
-        mean = total / len(rows)
-        return products / len(rows) - np.outer(mean, mean)
+        return mean_and_covariance(lambda block: rows[block].astype(np.float64) * inverse[block, None], len(rows))[1]
 
 
 def _moments(sums: Float64, n_tokens: int, constant: Float64) -> tuple[Float64, Float64]:

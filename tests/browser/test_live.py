@@ -42,7 +42,7 @@ def test_seeds(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script)
     page = tab.go(f"/{LLAMA}")
     page.get_by_role("navigation", name="Site").get_by_role("link", name="Seeds").click()
-    page.get_by_label("Words").fill("dog - lion")
+    page.get_by_label("Words", exact=True).fill("dog - lion")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("dog - lion")
     expect(page.get_by_role("columnheader", name="lion")).to_be_visible()
@@ -53,7 +53,7 @@ def test_seeds(visit: OpenTab, script: bool) -> None:
     page.get_by_role("region", name="Vectors found").locator("th a").first.click()
     page.wait_for_url(re.compile("/(ff|head)/"))
     page.go_back()
-    expect(page.get_by_label("Words")).to_have_value("dog - lion")
+    expect(page.get_by_label("Words", exact=True)).to_have_value("dog - lion")
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -190,7 +190,7 @@ def test_pages_without_their_worker_come_again_until_it_is_there(
 ) -> None:
     """With script, the page is swapped in, tries again by a timer, and keeps its #fragment. Without, it was opened from
     an address with a #fragment, and tries again by what its head says."""
-    path, socket = f"/{LLAMA}/seeds?words=dog,lion", tmp_path / "w.sock"
+    path, socket = f"/{LLAMA}/seeds?words=dog,lion&rank=fit", tmp_path / "w.sock"
     with (
         listening(create_app(Settings(data=site_data, worker_url=f"unix:{socket}"))) as address,
         ExitStack() as started,
@@ -199,7 +199,7 @@ def test_pages_without_their_worker_come_again_until_it_is_there(
             Tab(browser.new_context(java_script_enabled=script).new_page(), address) for script in (True, False)
         )
         page = with_script.go(f"/{LLAMA}/seeds")
-        page.get_by_label("Words").fill("dog,lion")
+        page.get_by_label("Words", exact=True).fill("dog,lion")
         page.get_by_role("button", name="Find").click()
         without.go(f"{path}#main")
         for tab in (with_script, without):

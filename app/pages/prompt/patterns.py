@@ -18,22 +18,9 @@ _SIDES = (
     Column("looks_at", "token", heading="looks at"),
     Column("weight", "number", heading="weight"),
 )
-_OTHER_SIDES = (
-    Column("found_by", "words", heading="is found by"),
-    Column("message", "words", heading="sends"),
-)
-HEAD_COLUMNS = (
-    Column("head", "number"),
-    *_SIDES,
-    Column("sent", "words", heading="is sent from there"),
-    *_OTHER_SIDES,
-)
-TOKEN_COLUMNS = (
-    Column("position", "number"),
-    Column("token", "token"),
-    *_SIDES,
-    *_OTHER_SIDES,
-)
+_OTHER_SIDES = (Column("found_by", "words", heading="is found by"), Column("message", "words", heading="sends"))
+HEAD_COLUMNS = (Column("head", "number"), *_SIDES, Column("sent", "words", heading="is sent from there"), *_OTHER_SIDES)
+TOKEN_COLUMNS = (Column("position", "number"), Column("token", "token"), *_SIDES, *_OTHER_SIDES)
 
 
 def without_spare(answer: dict[str, Any], lists: FirstLists, ask: PromptArguments) -> None:

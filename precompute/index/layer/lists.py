@@ -11,7 +11,7 @@ from lexiscope.precompute.index.tensor_file import Array, Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorLists:
-    ids: Array  # (ends, k): both ends
+    ids: Array  # (ends, k): of the top and of the bottom
     scores: Floats
     norm: float
     coherence_top: float  # NaN if too few tokens are left to compare
@@ -19,23 +19,19 @@ class VectorLists:
 
     @property
     def top_ids(self) -> Array:
-        ids: Array = self.ids[0]
-        return ids
+        return np.asarray(self.ids[0])
 
     @property
     def top_scores(self) -> Floats:
-        scores: Floats = self.scores[0]
-        return scores
+        return np.asarray(self.scores[0])
 
     @property
     def bottom_ids(self) -> Array:
-        ids: Array = self.ids[1]
-        return ids
+        return np.asarray(self.ids[1])
 
     @property
     def bottom_scores(self) -> Floats:
-        scores: Floats = self.scores[1]
-        return scores
+        return np.asarray(self.scores[1])
 
 
 class Moments(TypedDict):

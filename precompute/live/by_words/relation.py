@@ -18,6 +18,7 @@ A small rank says little by itself. So beside each head's mean rank are
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,11 +28,11 @@ from torch import Tensor
 from lexiscope.precompute.live import token_kernel
 from lexiscope.precompute.live.by_words.chance import expected_heads
 from lexiscope.precompute.live.by_words.source import Source
-from lexiscope.precompute.live.by_words.through_heads import head_outputs, ids_of, word_used
+from lexiscope.precompute.live.by_words.through_heads import head_outputs, ids_of, mean_vector, word_used
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.proposals import error_of_products
 from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, count_around
-from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer, WordUsed
+from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer
 from lexiscope.precompute.live.wire.asks import RelationAsk
 from lexiscope.precompute.live.wire.grammar import WordPair
 from lexiscope.precompute.live.words import Vocabulary, Words
@@ -51,7 +52,7 @@ def relation(
     """Rank the targets of all pairs in every head. `word_tokens` are the tokens that are words; `check` is called
     between products, and an error that it raises ends the work."""
     used = [pair_used(words, pair) for pair in ask.pairs]
-    x = np.stack([_vector(source, pair["source"]) for pair in used])  # (pairs, d_model)
+    x = np.stack([mean_vector(source, [pair["source"]]) for pair in used])  # (pairs, d_model)
     targets = Targets.of(used, word_tokens)
     outputs = torch.from_numpy(
         np.concatenate([head_outputs(w, ask.matrix, layer, source.into(layer, x)) for layer in range(w.shape.n_layers)])
@@ -99,9 +100,11 @@ class Targets:
         counted = np.array([[column < len(tokens) for column in range(longest)] for tokens in others])
         return cls(np.array(rows, np.int64), counted, shuffled_with)
 
-    def shuffled(self, ranks: NDArray[np.int64]) -> float:
-        """Return the mean over all sources of the mean rank of other pairs' targets, from `ranks` (pairs, targets)."""
-        return float(((ranks[:, OTHERS:] * self.counted).sum(axis=1) / self.counted.sum(axis=1)).mean())
+    def shuffled(self, numbers: NDArray[Any]) -> Float64:
+        """Return the mean over all sources of the mean number of other pairs' targets, from numbers (..., pairs,
+        targets)."""
+        others = (numbers[..., OTHERS:] * self.counted).sum(axis=-1) / self.counted.sum(axis=1)
+        return np.asarray(others.mean(axis=-1))
 
 
 def _head(
@@ -120,10 +123,10 @@ def _head(
         ranks=own,
         scores=scores.tolist(),
         rank_from_bottom=float(np.mean(own_from_bottom)),
-        shuffled=targets.shuffled(ranks),
+        shuffled=float(targets.shuffled(ranks)),
         identity=float(ranks[:, ITSELF].mean()),
         chance=expected_heads(own, d_vocab, n_heads),
-        shuffled_from_bottom=targets.shuffled(from_bottom),
+        shuffled_from_bottom=float(targets.shuffled(from_bottom)),
         identity_from_bottom=float(from_bottom[:, ITSELF].mean()),
         chance_from_bottom=expected_heads(own_from_bottom, d_vocab, n_heads),
     )
@@ -132,10 +135,6 @@ def _head(
 def pair_used(words: Words, pair: WordPair) -> PairUsed:
     target = word_used(words, pair.target)
     return {"source": word_used(words, pair.source), "target": target, "ranked": {**target["tokens"][0]}}
-
-
-def _vector(source: Source, word: WordUsed) -> Float64:
-    return source.seen(source.vocabulary.word(ids_of(word)), word["word"])
 
 
 def count_ranks(

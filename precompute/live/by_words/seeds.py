@@ -6,10 +6,8 @@ over the standard deviation of v · e over all tokens e, so that a vector does n
 high. For the fit, q may be widened by the tokens that are nearest to the words.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -44,24 +42,10 @@ MOST_KEPT = 500  # results of random words that are kept in memory, RANDOM_DRAWS
 NO_FIT = -1e30  # stands for the fit of a vector whose scores are all equal, so that it comes last
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A vector that a search found."""
-
-    minus: float  # minus the number that vectors are ranked by
-    kind: str
-    layer: int
-    index: int
-    score: float
-    fit: float | None
-    cosine: float | None
-    scores: list[float]  # of the terms
-
-
 class Likeness(NamedTuple):
     """What random words have in common with the words that they stand for; equal ones reach the same."""
 
-    lens: str
+    lens: Lens
     widen: int
     terms: tuple[tuple[int, float], ...]  # the band of frequency and the weight of each word, sorted
 
@@ -118,7 +102,7 @@ class SeedSearch:
         self.share, self.least = error_of_products(w.shape.d_model)
         self._norms: dict[str, Tensor] = {}
         self._inverses: dict[tuple[str, str], tuple[Tensor, Float64]] = {}
-        self._reached: OrderedDict[tuple[str, Likeness], Float64] = OrderedDict()
+        self._reached: dict[tuple[str, Likeness], Float64] = {}
         self._random: tuple[tuple[Side, Likeness], Tensor] | None = None
 
     def norms(self, kind: str) -> Tensor:
@@ -191,7 +175,7 @@ class SeedSearch:
                 queries.append(error)
         good = [query for query in queries if isinstance(query, Query)]
         self._find_near(good)
-        results: dict[Query, list[Found]] = {query: [] for query in good}
+        results: dict[Query, list[SeedResult]] = {query: [] for query in good}
         ranks: dict[Query, int] = {}
         for kind in dict.fromkeys(kind for query in good for kind in query.kinds):
             self._search(kind, [query for query in good if kind in query.kinds], results, ranks)
@@ -201,14 +185,14 @@ class SeedSearch:
         ]
 
     def _search(
-        self, kind: str, queries: Sequence[Query], results: dict[Query, list[Found]], ranks: dict[Query, int]
+        self, kind: str, queries: Sequence[Query], results: dict[Query, list[SeedResult]], ranks: dict[Query, int]
     ) -> None:
         """Add to `results` the best vectors of one kind for each query, and to `ranks` the rank of the vector that a
         query asks for."""
         layers, count, side = self.w.every_layer(kind), self.w.shape.count(kind), SIDES[kind]
         _, spread = self.inverse_spreads(kind)
         _, length = self.inverse_lengths(kind)
-        for query, scores in self._products(layers, queries, side):
+        for query, scores in self._products(layers, [(query, query.ranked_by(side)) for query in queries]):
             error, by_fit, by_cosine = self.norms(kind), query.ask.rank == "fit", query.ask.lens == "cosine"
             if by_fit or by_cosine:
                 inverse, exact_inverse = self.inverse_spreads(kind) if by_fit else self.inverse_lengths(kind)
@@ -240,11 +224,10 @@ class SeedSearch:
                 may_be_none = self.w.is_difference or kind in DIRECTION_KINDS
                 if (by_fit and not has_fit) or (is_zero and may_be_none):
                     continue  # no fit; or the vector did not change, or there is no such direction
-                fit_or_none, cosine_or_none = fit if has_fit else None, None if is_zero else cosine
-                place = kind, row // count, row % count
-                results[query].append(
-                    Found(-fit if by_fit else -score, *place, score, fit_or_none, cosine_or_none, scores_of_terms)
-                )
+                results[query].append({
+                    "kind": kind, "layer": row // count, "index": row % count, "score": score,
+                    "scores": scores_of_terms, "fit": fit if has_fit else None, "cosine": None if is_zero else cosine,
+                })  # fmt: skip
 
     def _find_near(self, queries: Sequence[Query]) -> None:
         """Find for each query the tokens whose centred embeddings have the largest cosines with its q, and widen what
@@ -259,7 +242,7 @@ class SeedSearch:
                 order = np.argsort(-cosines, kind="stable")[:NEAR]
                 query.near[side] = ids[order], cosines[order]
                 if query.ask.widen:
-                    around = _rows(vocabulary, ids[order[:WIDENED_BY]], query.ask.lens).mean(axis=0)
+                    around = vocabulary.centred(ids[order[:WIDENED_BY]], query.ask.lens).mean(axis=0)
                     query.wide = {**query.wide, side: (_unit(q) + _unit(around)) / 2}
         if len(self.sides) == 1:
             for query in queries:
@@ -279,20 +262,14 @@ class SeedSearch:
     def near_by_product(self, queries: Sequence[Query], side: Side) -> Iterator[tuple[Query, Tensor]]:
         vocabulary = self.vocabulary(side)
         norms = (vocabulary.norm + float(np.linalg.norm(vocabulary.mean)) + self.least) * vocabulary.inverse
-        for query, products in self._batches([vocabulary.W], [(query, query.q[side]) for query in queries]):
+        for query, products in self._products([vocabulary.W], [(query, query.q[side]) for query in queries]):
             scores = (products - float(vocabulary.mean @ query.q[side])) * vocabulary.inverse
             yield query, proposals(scores, norms, self._factor(query.q[side]), NEAR)
 
     def _products(
-        self, layers: Sequence[Tensor], queries: Sequence[Query], side: Side
-    ) -> Iterator[tuple[Query, Tensor]]:
-        """Yield for each query the products (N,) of what it ranks by with the N rows of all matrices (count,
-        d_model)."""
-        return self._batches(layers, [(query, query.ranked_by(side)) for query in queries])
-
-    def _batches(
         self, layers: Sequence[Tensor], queries: Sequence[tuple[Query, Float64]]
     ) -> Iterator[tuple[Query, Tensor]]:
+        """Yield for each query the products (N,) of its vector with the N rows of all matrices (count, d_model)."""
         size = max(1, LARGEST_PRODUCT // sum(map(len, layers)))
         for start in range(0, len(queries), size):
             batch = queries[start : start + size]
@@ -315,10 +292,8 @@ class SeedSearch:
     def _reached_by_random(self, kind: str, likeness: Likeness) -> Float64:
         """Return the best fit of each draw of random words with vectors of a kind, (RANDOM_DRAWS,), from float32
         products; -infinity where no vector has a fit."""
-        known = self._reached
-        if (key := (kind, likeness)) in known:
-            known.move_to_end(key)
-            return known[key]
+        if (known := self._reached.get((kind, likeness))) is not None:
+            return known
         inverse, _ = self.inverse_spreads(kind)
         best = torch.full((RANDOM_DRAWS,), -torch.inf, device=self.w.device)
         Q = self._random_queries(SIDES[kind] if SIDES[kind] in self.sides else self.sides[0], likeness)
@@ -326,10 +301,9 @@ class SeedSearch:
             fits = (Q @ V.T) * inverses
             fits[:, inverses == 0] = -torch.inf
             best = torch.maximum(best, fits.amax(dim=1))
-        known[key] = best.cpu().numpy().astype(np.float64)
-        if len(known) > MOST_KEPT:
-            known.popitem(last=False)
-        return known[key]
+        if len(self._reached) >= MOST_KEPT:
+            self._reached.clear()
+        return self._reached.setdefault((kind, likeness), best.cpu().numpy().astype(np.float64))
 
     def _random_queries(self, side: Side, likeness: Likeness) -> Tensor:
         """Return what fits are computed with, (RANDOM_DRAWS, d_model), for the draws of random words, on the device.
@@ -338,7 +312,7 @@ class SeedSearch:
             vocabulary = self.vocabulary(side)
             bands, weights = [band for band, _ in likeness.terms], np.array([weight for _, weight in likeness.terms])
             drawn = draw_words(self.word_tokens(), bands, RANDOM_DRAWS)
-            terms = (_rows(vocabulary, tokens, likeness.lens) for tokens in drawn)
+            terms = (vocabulary.centred(tokens, likeness.lens) for tokens in drawn)
             queries = np.stack([weights @ rows / np.abs(weights).sum() for rows in terms])
             if likeness.widen:
                 starts = range(0, RANDOM_DRAWS, DRAWS_AT_ONCE)
@@ -347,29 +321,24 @@ class SeedSearch:
             self._random = (side, likeness), torch.from_numpy(queries).float().to(self.w.device)
         return self._random[1]
 
-    def _widened(self, vocabulary: Vocabulary, means: Float64, lens: str) -> Float64:
+    def _widened(self, vocabulary: Vocabulary, means: Float64, lens: Lens) -> Float64:
         shifts = torch.from_numpy(means @ vocabulary.mean).float().to(self.w.device)
         products = torch.from_numpy(means).float().to(self.w.device) @ vocabulary.W.T
         cosines = products.sub_(shifts[:, None]).mul_(vocabulary.inverse)  # times the length of each mean
         nearest = cosines.topk(min(WIDENED_BY, cosines.shape[1]), dim=1).indices.cpu().numpy()
-        around = [_rows(vocabulary, tokens, lens).mean(axis=0) for tokens in nearest]
+        around = [vocabulary.centred(tokens, lens).mean(axis=0) for tokens in nearest]
         return np.stack([(_unit(mean) + _unit(near)) / 2 for mean, near in zip(means, around, strict=True)])
 
-    def _answer(self, query: Query, best: list[Found], rank: int | None) -> SeedsAnswer:
-        best = sorted(best, key=lambda found: (found.minus, found.kind, found.layer, found.index))[: query.ask.k]
-        results: list[SeedResult] = [
-            {
-                "kind": found.kind, "layer": found.layer, "index": found.index, "score": found.score,
-                "scores": found.scores, "fit": found.fit, "cosine": found.cosine,
-            }
-            for found in best
-        ]  # fmt: skip
+    def _answer(self, query: Query, best: list[SeedResult], rank: int | None) -> SeedsAnswer:
+        rank_by = query.ask.rank
+        best = sorted(best, key=lambda found: (-(found[rank_by] or 0), found["kind"], found["layer"], found["index"]))
+        results = best[: query.ask.k]
         heads: list[HeadReading] = []
         if query.ask.heads:
             every = range(self.w.shape.n_layers), range(self.w.shape.n_heads)
             raw = query if self.stored is self.words else Query(self.stored, self.w, query.ask)
             (heads,) = head_readings(self.w, self.stored, raw.q["reads"][None], *every, query.ask.lens, TOKENS_OF_HEAD)
-        ranked = (ListEnd(found.kind, found.layer, found.index) for found in best)
+        ranked = (ListEnd(found["kind"], found["layer"], found["index"]) for found in results)
         ids, cosines = (array[:NEAREST_TO_SEEDS].tolist() for array in query.near["reads"])
         return {
             "terms": query.used, "nearest": scored(ids, cosines), "results": results, "heads": heads,
@@ -386,12 +355,6 @@ def weighted_mean(terms: Float64, weights: Float64) -> Float64:
     if len(terms) > 1 and np.linalg.norm(q) <= 1e-9 * np.linalg.norm(terms, axis=1).max():
         raise BadRequest("the seeds cancel each other out: nothing is left to search for")
     return q
-
-
-def _rows(vocabulary: Vocabulary, tokens: Ids, lens: str) -> Float64:
-    """Return the centred embeddings of tokens, (n, d_model); under the lens cosine, set to length one."""
-    rows = vocabulary.embedding.rows[tokens] - vocabulary.mean
-    return np.asarray(rows * vocabulary.exact_inverse[tokens, None] if lens == "cosine" else rows)
 
 
 def _unit(q: Float64) -> Float64:

@@ -31,7 +31,7 @@ def through_heads(
         check_number("layer", layer, w.shape.n_layers)
     check_number("head", ask.head, w.shape.n_heads)
     groups = [[_used(words, word) for word in group] for group in ask.words]
-    x = np.stack([_vector(source, group) for group in groups])  # (groups, d_model)
+    x = np.stack([mean_vector(source, group) for group in groups])  # (groups, d_model)
     only = unpack_tokens(ask.only, w.shape.d_vocab)
     heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)
     readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check, only, source.into)
@@ -102,7 +102,7 @@ def ids_of(word: WordUsed) -> list[int]:
     return [token["id"] for token in word["tokens"]]
 
 
-def _vector(source: Source, group: Sequence[WordUsed]) -> Float64:
+def mean_vector(source: Source, group: Sequence[WordUsed]) -> Float64:
     """Return the mean vector of a group of words (d_model,), under the lens."""
     e = np.mean([source.vocabulary.word(ids_of(word)) for word in group], axis=0)
     return source.seen(np.asarray(e), " + ".join(word["word"] for word in group))

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from lexiscope.precompute.live.by_words.random_words import draw_words, frequency_bands
-from lexiscope.precompute.live.by_words.relation import OTHERS, OWN, Ids, Targets, count_ranks, pair_used
+from lexiscope.precompute.live.by_words.relation import OWN, Ids, Targets, count_ranks, pair_used
 from lexiscope.precompute.live.by_words.seeds import SeedSearch
 from lexiscope.precompute.live.by_words.through_heads import ids_of
 from lexiscope.precompute.live.wire.answers import NeuronTransition, TransitionAnswer
@@ -107,7 +107,6 @@ class TransitionSearch:
             _, *counts = count_ranks(vocabulary, V, own, lens, check)
             ranks[kind] = [1 + count.numpy() for count in counts]
         strength = strengths(z)[ends, np.arange(len(at))]  # (neurons, pairs, targets)
-        others = (strength[:, :, OTHERS:] * targets.counted).sum(axis=2) / targets.counted.sum(axis=1)
         turned = z["ff_up"][:, :, OWN] < 0 if "ff_up" in z else np.zeros((len(at), n), bool)
         from_bottom = {"ff_up": turned, "ff_value": turned != (ends == 1)[:, None]}
         columns: dict[str, Sequence[Any]] = {
@@ -115,7 +114,7 @@ class TransitionSearch:
             "neuron": [neuron for _, neuron in at],
             "end": [ENDS[end] for end in ends],
             "score": [float(scores[place]) for place in best],
-            "shuffled": others.mean(axis=1).tolist(),
+            "shuffled": targets.shuffled(strength).tolist(),
             **{f"up_{number}": [None] * len(at) for number in ("rank", "ranks", "z")},
         }
         for kind in self.kinds:

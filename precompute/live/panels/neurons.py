@@ -121,9 +121,5 @@ def _cost(w: Weights, ask: PromptAsk, _: int) -> float:
 
 
 PANEL = Panel(
-    name="neurons",
-    keeps=frozenset({"coefficients", "peaks", "neurons"}),
-    answer=_answer,
-    cost=_cost,
-    vectors=_vectors,
+    name="neurons", keeps=frozenset({"coefficients", "peaks", "neurons"}), answer=_answer, cost=_cost, vectors=_vectors
 )

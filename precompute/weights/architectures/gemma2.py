@@ -15,10 +15,7 @@ _WRITTEN: dict[Part, str] = {"attention": "post_attention_layernorm", "ff": "pos
 class Gemma2(Gemma):
     model_types = {"gemma2": "Gemma 2", "gemma3_text": "Gemma 3"}
     default_d_head = {"gemma2": 256, "gemma3_text": 256}
-    left_out = {
-        "gemma2": ("the soft cap of attention scores",),
-        "gemma3_text": ("the norms of queries and keys",),
-    }
+    left_out = {"gemma2": ("the soft cap of attention scores",), "gemma3_text": ("the norms of queries and keys",)}
     left_out_writing = ("the norm of what attention and FF write",)
     norms = {"attention": "input_layernorm", "ff": "pre_feedforward_layernorm", "final": "norm"}
     after_attention = "pre_feedforward_layernorm"

@@ -15,17 +15,7 @@ from lexiscope.app.html.charts import (
     most_attended,
     shown_positions,
 )
-from lexiscope.app.html.line_chart import (
-    COLOURS,
-    HEIGHT,
-    LABEL_LINE,
-    MARKS,
-    WIDTH,
-    Level,
-    Line,
-    LineChart,
-    spread,
-)
+from lexiscope.app.html.line_chart import COLOURS, HEIGHT, LABEL_LINE, MARKS, WIDTH, Level, Line, LineChart, spread
 from lexiscope.app.html.numbers import percent
 
 

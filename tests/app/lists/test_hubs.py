@@ -57,7 +57,7 @@ def test_seeds_skip_them_and_fill_up(index: Index) -> None:
         index, make_view(index, "seeds", {}, {"hide_hubs": True, "answers": [answer]}, words="x"), hide_hubs=True
     )
     first = view.results[0]["top"] or []
-    stored = index.shard(1).vector("ff_value", 3, "dot").top_ids.tolist()
+    stored = index.shard(1).vector("ff_value", 3, "dot").ids[0].tolist()
     assert [token["id"] for token in first] == [token for token in stored if token not in (DOG, BYTE)][:8]
     assert [entry["id"] for entry in view.heads[0]["writes"]] == [40, 41, 42]
     assert len(view.nearest) == len(shown.nearest) == 5  # their hubs are others, and there are none here

@@ -15,16 +15,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.live.wire.answers import TermUsed
 from lexiscope.precompute.shape import LENSES
-from tests.support.synthetic import (
-    GPT2,
-    LLAMA,
-    K,
-    make_manifest,
-    raw_tokens,
-    rewrite_shard,
-    shard_arrays,
-    write_index,
-)
+from tests.support.synthetic import GPT2, LLAMA, K, make_manifest, raw_tokens, rewrite_shard, shard_arrays, write_index
 from tests.support.views import neuron_view, pairs_view, subhead_view
 
 

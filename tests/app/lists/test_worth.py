@@ -66,7 +66,7 @@ def test_vectors_that_act_through_the_final_norm(kind: str) -> None:
     norms[7], variances[7] = norms.max() + 1, variances.min() / 2
     norms[8], variances[8] = norms[7], np.nan  # a tie, without a variance
     shard = cast(Any, SimpleNamespace(layer=2, all_norms=lambda _: norms))
-    index = cast(Any, SimpleNamespace(unembedding=lambda _layer, _kind: variances))
+    index = cast(Any, SimpleNamespace(stats=lambda _layer, _array: variances))
 
     def found(row: int, z: float = 4.0, z_bottom: float = -4.0) -> Any:
         moments = Moments(mean=0, sd=1, skew=0, kurtosis=0, z=z, z_bottom=z_bottom)
@@ -85,7 +85,7 @@ def test_vectors_that_act_through_the_final_norm(kind: str) -> None:
         assert found(7) == {"variance": variance, "of_median": pytest.approx(variance / median), "norm_rank": 1}
     assert found(7, z=5.2) is found(7, z_bottom=-5.2) is None  # the list stands out
     assert through_norm(index, shard, kind, 7, None, CHANCE) is None
-    nothing = cast(Any, SimpleNamespace(unembedding=lambda _layer, _kind: None))
+    nothing = cast(Any, SimpleNamespace(stats=lambda _layer, _array: None))
     moments = Moments(mean=0, sd=1, skew=0, kurtosis=0, z=None, z_bottom=None)
     assert through_norm(nothing, shard, kind, 7, moments, CHANCE) is None
     norms[:], variances[:] = 0, np.nan  # a layer of vectors of zeros

@@ -81,8 +81,8 @@ def test_neurons_whose_stored_lists_hold_a_pair(site_data: Path, source: str, ta
     for layer in index.layers:
         for neuron in range(index.shape.d_mlp):
             key, value = (index.shard(layer).vector(kind, neuron, lens) for kind in ("ff_key", "ff_value"))
-            for end, ids in (("top", value.top_ids), ("bottom", value.bottom_ids)):
-                if (a := ranks(key.top_ids, source)) and (b := ranks(ids, target)):
+            for end, ids in (("top", value.ids[0]), ("bottom", value.ids[1])):
+                if (a := ranks(key.ids[0], source)) and (b := ranks(ids, target)):
                     expected.append((a[0] + b[0], layer, neuron, end, [a[0], b[0]]))
     found, total = listed_transitions(index, (WordPair(source=source, target=target),), lens)
     assert found is not None

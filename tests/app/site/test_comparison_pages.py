@@ -79,10 +79,10 @@ def test_words_are_those_of_the_indexes(client: TestClient, content: dict[str, A
                 assert vector["top"] is None
                 continue
             lists = index.shard(vector["layer"]).vector(pair["kind"], vector["index"], lenses[model])
-            assert [token["id"] for token in vector["top"]] == lists.top_ids[:6].tolist()
+            assert [token["id"] for token in vector["top"]] == lists.ids[0][:6].tolist()
             negative = side == "b" and pair["r"] < 0
             bottom = [token["id"] for token in vector["bottom"]] if negative else None
-            assert bottom == (lists.bottom_ids[:6].tolist() if negative else None)
+            assert bottom == (lists.ids[1][:6].tolist() if negative else None)
             checked.add((side, negative))
     assert checked == {("a", False), ("b", False), ("b", True)}
 
@@ -168,7 +168,7 @@ def test_matches_of_a_parameter(
         for match in of_kind:
             if match["layer"] in index.layers:
                 lists = index.shard(match["layer"]).vector(kind, match["index"], lens)
-                assert [token["id"] for token in match["top"]] == lists.top_ids[:6].tolist()
+                assert [token["id"] for token in match["top"]] == lists.ids[0][:6].tolist()
             else:
                 assert match["top"] is None
     page = client.get(f"{path}?lens={lens}")

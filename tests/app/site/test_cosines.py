@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 from starlette.testclient import TestClient
 
+from lexiscope.app.lists.vectors import cosines_of
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA
 
@@ -82,3 +83,16 @@ def test_a_vector_without_a_direction_has_none(client: TestClient) -> None:
     assert answer.status_code == 200
     assert answer.json()["key"]["unchanged"] is True
     assert '"cosine":' not in answer.text
+
+
+SCORES = np.array([[2.0, 1.0], [-3.0, 0.0]], np.float32)
+
+
+@pytest.mark.parametrize(("norm", "lens", "cosines"), [
+    (4.0, "cosine", [[0.5, 0.25], [-0.75, 0.0]]),
+    (3.0, "cosine", [[0.6667, 0.3333], [-1.0, 0.0]]),
+    (0.0, "cosine", [[], []]),
+    (4.0, "dot", [[], []]),
+])  # fmt: skip
+def test_cosines_of(norm: float, lens: str, cosines: list[list[float]]) -> None:
+    assert cosines_of(SCORES, norm, lens) == cosines

@@ -113,13 +113,13 @@ def test_variance_over_the_unembedding(case: tuple[str, Path, Path]) -> None:
     U = model.W_U.detach().numpy().astype(np.float64)
     for kind in ("ff_value", "w_o", "vo_out"):
         V = rows(model, ODD, kind)
-        stored = index.unembedding(ODD, kind)
+        stored = index.stats(ODD, f"{kind}.unembedding")
         assert stored is not None
         for at in range(0 if kind != "ff_value" else 1, len(V)):
             cosines = [U[token] @ V[at] / np.linalg.norm(U[token]) / np.linalg.norm(V[at]) for token in range(len(U))]
             assert stored[at] == pytest.approx(np.var(cosines), rel=1e-5), (name, kind, at)
-    assert np.isnan(index.unembedding(ODD, "ff_value")[ZERO_VALUE])  # type: ignore[index]
-    assert index.unembedding(ODD, "ff_key") is None
+    assert np.isnan(index.stats(ODD, "ff_value.unembedding")[ZERO_VALUE])  # type: ignore[index]
+    assert index.stats(ODD, "ff_key.unembedding") is None
 
 
 def acting(folder: Path, name: str, layer: int) -> dict[str, Float64]:
@@ -146,7 +146,7 @@ def cosine(x: Float64, y: Float64) -> float:
 def test_cosines_of_what_neurons_read_and_write(case: tuple[str, Path, Path], layer: int) -> None:
     name, folder, built = case
     index, vectors = Index.open(built), acting(folder, name, layer)
-    stored, mismatched = index.cosines(layer), index.mismatched(layer)
+    stored, mismatched = index.stats(layer, "ff.cosines"), index.stats(layer, "ff.mismatched")
     assert stored is not None
     assert mismatched is not None
     n = len(vectors["ff_value"])
@@ -221,8 +221,8 @@ def test_a_difference(difference: tuple[Difference, Path]) -> None:
     """Layers that did not change are left out of its lines; what its neurons read and write is not compared."""
     model, built = difference
     index = Index.open(built)
-    assert index.cosines(1) is None
-    assert index.mismatched(1) is None
+    assert index.stats(1, "ff.cosines") is None
+    assert index.stats(1, "ff.mismatched") is None
     for kind, lens in (("ff_value", "dot"), ("w_q", "cosine")):
         gaussian, mixtures = drawn(model, kind)
         changed = [V for V in mixtures if V.any()]
@@ -232,7 +232,7 @@ def test_a_difference(difference: tuple[Difference, Path]) -> None:
         for stored, V in ((chance.gaussian, gaussian), (chance.mixtures, changed)):
             z = [top_z(of) for of in scores(model, kind, np.array(V), lens)]
             assert stored == pytest.approx(np.quantile(z, [0.95, 0.99]).tolist(), rel=1e-4)
-    variances = index.unembedding(UNCHANGED_LAYER, "ff_value")
+    variances = index.stats(UNCHANGED_LAYER, "ff_value.unembedding")
     assert variances is not None
     assert np.isnan(variances).all()
 
@@ -260,6 +260,6 @@ def test_readers(built: Path, tmp_path: Path) -> None:
     del content["parts"]
     (older / "manifest.json").write_text(json.dumps(content))
     without = Index.open(older)
-    missing = [without.all_z(1, "ff_key", "dot"), without.cosines(1), without.mismatched(1)]
-    missing += [without.unembedding(1, "w_o"), without.chance("ff_key", "dot")]  # type: ignore[list-item]
+    missing = [without.all_z(1, "ff_key", "dot"), without.stats(1, "ff.cosines"), without.stats(1, "ff.mismatched")]
+    missing += [without.stats(1, "w_o.unembedding"), without.chance("ff_key", "dot")]  # type: ignore[list-item]
     assert missing == [None] * 5

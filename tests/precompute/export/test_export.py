@@ -78,11 +78,11 @@ def test_moments_are_a_file_of_their_own(source: Path, tmp_path: Path) -> None:
         assert {name: row[name] for name in MOMENTS} == {name: moments[name] for name in MOMENTS}  # type: ignore[literal-required]
         assert row["z_top"] == moments["z"]
         assert row["z_bottom"] < 0
-        chance, variance = index.chance(kind, row["lens"]), index.unembedding(row["layer"], kind)
+        chance, variance = index.chance(kind, row["lens"]), index.stats(row["layer"], f"{kind}.unembedding")
         assert chance
         assert (row["line95"], row["line99"]) == (chance.line95, chance.line99)
         assert row["unembedding"] == pytest.approx(np.nan if variance is None else variance[number], nan_ok=True)
-        cosines = index.cosines(row["layer"])
+        cosines = index.stats(row["layer"], "ff.cosines")
         assert cosines is not None
         expected = cosines[number].tolist() if head is None else [np.nan] * 3
         found = [row[f"cos_{name}"] for name in ("key_value", "up_value", "key_up")]

@@ -262,7 +262,7 @@ def test_files_that_vanish_after_opening(folder: Path) -> None:
     shard = index.shard(1)
     shutil.rmtree(folder)
     stored = shard_arrays(GPT2, seed=1)["ff_key.ids"][0, 0, 0].tolist()
-    assert shard.vector("ff_key", 0, "dot").top_ids.tolist() == stored
+    assert shard.vector("ff_key", 0, "dot").ids[0].tolist() == stored
     with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is missing"):
         index.shard(1)
     assert index.tokens.raw(65) == b"A"
@@ -287,8 +287,8 @@ def test_a_rebuild_replaces_every_layer(folder: Path) -> None:
     write_index(folder, make_manifest(k=K - 2, generation=2), layers=(3,))
     fresh = index.refreshed()
     assert fresh.layers == (3,)
-    assert len(fresh.shard(3).vector("ff_key", 0, "dot").top_ids) == K - 2
-    assert len(index.shard(3).vector("ff_key", 0, "dot").top_ids) == K
+    assert len(fresh.shard(3).vector("ff_key", 0, "dot").ids[0]) == K - 2
+    assert len(index.shard(3).vector("ff_key", 0, "dot").ids[0]) == K
 
 
 @pytest.mark.parametrize("coherence", [np.nan, 1.0005, -1])

@@ -126,6 +126,6 @@ def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
     add_layer(tmp_path, manifest, 0).save(tmp_path)
     index = Index.open(tmp_path)
     lists = index.shard(0).vector("ff_key", 0, "dot")
-    assert lists.top_ids.dtype == np.uint32
-    token = int(lists.top_ids[1])
+    assert lists.ids[0].dtype == np.uint32
+    token = int(lists.ids[0][1])
     assert 1 in look_up_in_layer(index, 0, token, "dot", ["ff_key"])["ff_key", "top"].rank

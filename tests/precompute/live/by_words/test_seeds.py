@@ -1,6 +1,7 @@
 """Seed words with weights: ranking against brute force in float64, in and out of company; near tokens; heads."""
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -38,38 +39,26 @@ def answer_of(case: Case, question: SeedsAsk) -> SeedsAnswer:
     return answer
 
 
-def terms_of(case: Case, words: dict[str, float], side: str, lens: str = "dot") -> Float64:
-    W = (case.model.W_E if side == "reads" else case.model.W_U).numpy().astype(np.float64)
+def embedding(case: Case, side: str) -> Float64:
+    return np.asarray((case.model.W_E if side == "reads" else case.model.W_U).numpy(), np.float64)
+
+
+def vectors(case: Case, kind: str) -> Float64:
+    """All vectors of a kind, layer after layer, (n_layers * count, d_model)."""
+    layers = range(case.engine.shape.n_layers)
+    return np.concatenate([case.model.vectors(layer, kind).numpy() for layer in layers]).astype(np.float64)
+
+
+def terms_of(W: Float64, case: Case, words: dict[str, float], lens: str) -> Float64:
     tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in words]
     terms = np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
     return terms / np.linalg.norm(terms, axis=1, keepdims=True) if lens == "cosine" else terms
 
 
-def query_of(case: Case, words: dict[str, float], side: str, lens: str = "dot") -> Float64:
-    weights = np.array(list(words.values()))
-    return np.asarray(weights @ terms_of(case, words, side, lens) / np.abs(weights).sum())
-
-
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize("kinds", [("ff_value",), ("vo_out", "ff_key"), ("w_o", "w_q", "w_k", "w_v", "qk_key", "w_q")])
-@pytest.mark.parametrize("n", [1, 20, 1000])
-def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int, lens: str) -> None:
-    answer = answer_of(case, ask(EQUATION, *kinds, k=n, lens=lens))
-    every = []
-    for kind in dict.fromkeys(kinds):
-        terms, q = (of(case, EQUATION, SIDES[kind], lens) for of in (terms_of, query_of))
-        for layer in range(case.engine.shape.n_layers):
-            V = case.model.vectors(layer, kind).numpy().astype(np.float64)
-            if lens == "cosine":
-                V /= np.linalg.norm(V, axis=1, keepdims=True)
-            every += [
-                (score, kind, layer, index, own)
-                for index, (score, own) in enumerate(zip(V @ q, V @ terms.T, strict=True))
-            ]
-    every.sort(key=lambda row: (-row[0], *row[1:4]))
-    assert [(r["kind"], r["layer"], r["index"]) for r in answer["results"]] == [row[1:4] for row in every[:n]]
-    np.testing.assert_allclose([r["score"] for r in answer["results"]], [row[0] for row in every[:n]], atol=1e-12)
-    np.testing.assert_allclose([r["scores"] for r in answer["results"]], [row[4] for row in every[:n]], atol=1e-12)
+def average(terms: Float64) -> Float64:
+    """The average of the words of EQUATION."""
+    weights = np.array(list(EQUATION.values()))
+    return np.asarray(weights @ terms / np.abs(weights).sum())
 
 
 def unit(q: Float64) -> Float64:
@@ -87,10 +76,50 @@ def fits(W: Float64, V: Float64, q: Float64, lens: str, widen: int) -> Float64:
     return np.asarray(V @ q / np.where(spread > 1e-9, spread, np.nan))
 
 
-def all_fits(case: Case, words: dict[str, float], kind: str, lens: str, widen: int) -> Float64:
-    W = (case.model.W_E if SIDES[kind] == "reads" else case.model.W_U).numpy().astype(np.float64)
-    V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
-    return fits(W, V.astype(np.float64), query_of(case, words, SIDES[kind], lens), lens, widen)
+def numbers_of(case: Case, kind: str, lens: str, widen: int) -> dict[str, Float64]:
+    """What an answer says of each vector of a kind, for the words of EQUATION."""
+    W, V = embedding(case, SIDES[kind]), vectors(case, kind)
+    terms, lengths = terms_of(W, case, EQUATION, lens), np.linalg.norm(V, axis=1)
+    q, seen = average(terms), V / lengths[:, None] if lens == "cosine" else V
+    found = {"fit": fits(W, V, q, lens, widen), "score": seen @ q, "scores": seen @ terms.T}
+    return found | {"cosine": V @ q / lengths / np.linalg.norm(q)}
+
+
+@pytest.mark.parametrize(("rank", "widen"), [("score", 1), ("fit", 0), ("fit", 1)])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("kinds", [(), ("vo_out", "ff_key", "w_o"), ("w_o", "w_q", "w_k", "w_v", "qk_key", "w_q")])
+@pytest.mark.parametrize("n", [1, 20, 1000])
+def test_ranking_equals_brute_force(
+    case: Case, kinds: tuple[str, ...], n: int, lens: str, rank: str, widen: int
+) -> None:
+    words = tuple(Term(word=word, weight=weight) for word, weight in EQUATION.items())
+    asked = {"words": words, "kind": kinds, "k": n, "lens": lens, "rank": rank, "widen": widen}
+    answer = answer_of(case, SeedsAsk.model_validate(asked))
+    every: list[dict[str, Any]] = []
+    for kind in dict.fromkeys(kinds or (("ff_key", "ff_value") if rank == "fit" else ("ff_value",))):
+        count, numbers = case.engine.shape.count(kind), numbers_of(case, kind, lens, widen)
+        for row in range(len(numbers["fit"])):
+            place = {"kind": kind, "layer": row // count, "index": row % count}
+            every.append(place | {name: of_kind[row] for name, of_kind in numbers.items()})
+    place_of = itemgetter("kind", "layer", "index")
+    every.sort(key=lambda row: (-row[rank], *place_of(row)))
+    assert [place_of(result) for result in answer["results"]] == [place_of(row) for row in every[:n]]
+    for name in ("fit", "score", "cosine", "scores"):
+        found: Any = [dict(result)[name] for result in answer["results"]]
+        np.testing.assert_allclose(found, [row[name] for row in every[:n]], rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize(("rank", "widen"), [("score", 1), ("fit", 0), ("fit", 1)])
+@pytest.mark.parametrize(
+    ("kind", "lens"), [("ff_value", "cosine"), ("w_q", "dot"), ("w_q", "cosine"), ("ff_key", "dot")]
+)
+def test_the_rank_of_any_vector_equals_brute_force(case: Case, kind: str, lens: str, rank: str, widen: int) -> None:
+    order = np.argsort(-numbers_of(case, kind, lens, widen)[rank], kind="stable").tolist()
+    for at in (1, 2, len(order) // 2, len(order)):
+        layer, index = divmod(order[at - 1], case.engine.shape.count(kind))
+        place = VectorPlace(kind=kind, layer=layer, index=index)
+        question = ask(EQUATION, kind, "w_o", k=1, lens=lens, rank=rank, widen=widen, rank_of=place)
+        assert answer_of(case, question)["rank"] == at
 
 
 @pytest.mark.parametrize("rank", ["score", "fit"])
@@ -104,18 +133,11 @@ def test_words_of_another_vocabulary(case: Case, source: str, lens: str, rank: s
     raw, answer = (each for each in answers if isinstance(each, dict))
     assert raw["results"] != answer["results"]
     assert raw["heads"] == answer["heads"]
-    weights = np.array(list(EQUATION.values()))
-    tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in EQUATION]
     every: dict[tuple[str, int], float] = {}
     for kind in ("ff_key", "w_o"):
-        stored = (case.model.W_E if SIDES[kind] == "reads" else case.model.W_U).double().numpy()
-        W: Any = np.linalg.pinv(stored).T if source == "pseudo" else case.net.after_first_block().double().numpy()
-        terms = np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
-        if lens == "cosine":
-            terms /= np.linalg.norm(terms, axis=1, keepdims=True)
-        q = weights @ terms / np.abs(weights).sum()
-        V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
-        V = V.astype(np.float64)
+        inverse = np.linalg.pinv(embedding(case, SIDES[kind])).T
+        W: Any = inverse if source == "pseudo" else case.net.after_first_block().double().numpy()
+        V, q = vectors(case, kind), average(terms_of(W, case, EQUATION, lens))
         lengths = np.linalg.norm(V, axis=1) if lens == "cosine" else 1
         of_kind = fits(W, V, q, lens, widen=1) if rank == "fit" else V @ q / lengths
         every |= {(kind, at): number for at, number in enumerate(of_kind.tolist())}
@@ -126,45 +148,6 @@ def test_words_of_another_vocabulary(case: Case, source: str, lens: str, rank: s
     for expected in (best, own):
         numbers = [each["fit"] if rank == "fit" else each["score"] for each in answer["results"]]
         np.testing.assert_allclose(np.array(numbers, float), expected, atol=near)
-
-
-@pytest.mark.parametrize("widen", [0, 1])
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize("kinds", [(), ("vo_out", "w_q", "w_o"), ("ff_value",)])
-@pytest.mark.parametrize("n", [1, 15, 1000])
-def test_ranking_by_fit_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int, lens: str, widen: int) -> None:
-    words = tuple(Term(word=word, weight=weight) for word, weight in EQUATION.items())
-    answer = answer_of(case, SeedsAsk(words=words, kind=kinds, k=n, lens=lens, rank="fit", widen=widen))
-    every = []
-    for kind in kinds or ("ff_key", "ff_value"):
-        count, q = case.engine.shape.count(kind), query_of(case, EQUATION, SIDES[kind], lens)
-        V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
-        lengths = np.linalg.norm(V.astype(np.float64), axis=1)
-        scores = V @ q / (lengths if lens == "cosine" else 1)
-        cosines = V @ q / lengths / np.linalg.norm(q)
-        numbers = zip(all_fits(case, EQUATION, kind, lens, widen).tolist(), scores, cosines, strict=True)
-        every += [(fit, kind, *divmod(row, count), *others) for row, (fit, *others) in enumerate(numbers)]
-    every.sort(key=lambda row: (-row[0], *row[1:4]))
-    assert [(r["kind"], r["layer"], r["index"]) for r in answer["results"]] == [row[1:4] for row in every[:n]]
-    for at, name in ((0, "fit"), (4, "score"), (5, "cosine")):
-        found: Any = [dict(result)[name] for result in answer["results"]]
-        np.testing.assert_allclose(found, [row[at] for row in every[:n]], rtol=1e-7, atol=1e-10)
-    by_score = answer_of(case, SeedsAsk(words=words, kind=kinds, k=1000, lens=lens, widen=widen))
-    known = {row[1:4]: row[0] for row in every}
-    for result in by_score["results"]:
-        if (place := (result["kind"], result["layer"], result["index"])) in known:
-            assert result["fit"] == pytest.approx(known[place], rel=1e-7, abs=1e-10)
-
-
-@pytest.mark.parametrize("widen", [0, 1])
-def test_the_rank_by_fit_of_any_vector(case: Case, widen: int) -> None:
-    kind, count = "ff_key", case.engine.shape.count("ff_key")
-    order = np.argsort(-all_fits(case, EQUATION, kind, "dot", widen), kind="stable").tolist()
-    for rank in (1, 2, len(order) // 2, len(order)):
-        layer, index = divmod(order[rank - 1], count)
-        place = VectorPlace(kind=kind, layer=layer, index=index)
-        question = ask(EQUATION, kind, "w_o", k=1, rank="fit", widen=widen, rank_of=place)
-        assert answer_of(case, question)["rank"] == rank
 
 
 @pytest.mark.parametrize("widen", [0, 1])
@@ -180,8 +163,7 @@ def test_what_random_words_reach(case: Case, lens: str, widen: int) -> None:
     for drawn in draw_words(word_tokens, [band for band, _ in bands], 200):
         of_draw = []
         for kind in ("ff_key", "ff_value"):
-            W = (case.model.W_E if SIDES[kind] == "reads" else case.model.W_U).numpy().astype(np.float64)
-            V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(case.engine.shape.n_layers)])
+            W, V = embedding(case, SIDES[kind]), vectors(case, kind)
             terms = W[drawn] - W.mean(axis=0)
             if lens == "cosine":
                 terms /= np.linalg.norm(terms, axis=1, keepdims=True)
@@ -192,12 +174,17 @@ def test_what_random_words_reach(case: Case, lens: str, widen: int) -> None:
 
 
 def test_tokens_near_to_the_words_for_either_side(case: Case) -> None:
-    near = answer_of(case, ask(EQUATION, "ff_key", "ff_value"))["near"]
-    assert near.keys() == {"reads", "writes"}
-    for side, W in (("reads", case.model.W_E), ("writes", case.model.W_U)):
-        centred = W.numpy().astype(np.float64) - W.numpy().mean(axis=0, dtype=np.float64)
-        cosines = centred @ query_of(case, EQUATION, side) / np.linalg.norm(centred, axis=1)
-        assert near[side] == np.argsort(-cosines, kind="stable")[:NEAR].tolist()  # type: ignore[index]
+    answer = answer_of(case, ask(EQUATION, "ff_key", "ff_value"))
+    assert answer["near"].keys() == {"reads", "writes"}
+    for side, near in answer["near"].items():
+        W = embedding(case, side)
+        q, centred = average(terms_of(W, case, EQUATION, "dot")), W - W.mean(axis=0)
+        cosines = centred @ q / np.linalg.norm(centred, axis=1) / np.linalg.norm(q)
+        assert near == np.argsort(-cosines, kind="stable")[:NEAR].tolist()
+        if side == "reads":
+            assert [token["id"] for token in answer["nearest"]] == near[:NEAREST_TO_SEEDS]
+            scores = [token["score"] for token in answer["nearest"]]
+            np.testing.assert_allclose(scores, cosines[near[:NEAREST_TO_SEEDS]], atol=1e-9)
 
 
 @torch.inference_mode()
@@ -249,19 +236,6 @@ def test_company_changes_nothing(case: Case) -> None:
         assert [(h["layer"], h["head"]) for h in one["heads"]] == [(h["layer"], h["head"]) for h in other["heads"]]
 
 
-def test_nearest_tokens_of_the_average(case: Case) -> None:
-    answer = answer_of(case, ask(EQUATION))
-    W, q = case.model.W_E.numpy().astype(np.float64), query_of(case, EQUATION, "reads")
-    centred = W - W.mean(axis=0)
-    cosines = centred @ q / np.linalg.norm(centred, axis=1) / np.linalg.norm(q)
-    assert [token["id"] for token in answer["nearest"]] == np.argsort(-cosines, kind="stable")[
-        :NEAREST_TO_SEEDS
-    ].tolist()
-    np.testing.assert_allclose(
-        [t["score"] for t in answer["nearest"]], np.sort(cosines)[::-1][:NEAREST_TO_SEEDS], atol=1e-9
-    )
-
-
 def test_devices_find_the_same_near_tokens(case: Case) -> None:
     search = case.engine.seed_search
     asks = [ask({word: 1.0}) for word in ("dog", "years", "France", "zebra")]
@@ -273,7 +247,7 @@ def test_devices_find_the_same_near_tokens(case: Case) -> None:
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 def test_what_every_head_makes_of_the_average(case: Case, lens: str) -> None:
     answer, s = answer_of(case, ask(EQUATION, heads=True, lens=lens)), case.engine.shape
-    q = torch.from_numpy(query_of(case, EQUATION, "reads", lens))
+    q = torch.from_numpy(average(terms_of(embedding(case, "reads"), case, EQUATION, lens)))
     assert [(h["layer"], h["head"]) for h in answer["heads"]] == [
         (x, y) for x in range(s.n_layers) for y in range(s.n_heads)
     ]
@@ -314,21 +288,6 @@ def test_proposals_hold_whoever_may_be_among_the_largest(size: int, n: int) -> N
     found = set(proposals(scores, error / 4, 4.0, n).tolist())
     assert set(true.topk(min(n, size)).indices.tolist()) <= found
     assert len(found) <= min(n, size) + size // 10
-
-
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize("kind", ["ff_value", "w_q"])
-def test_the_rank_of_any_vector_equals_brute_force(case: Case, kind: str, lens: str) -> None:
-    shape = case.engine.shape
-    rows = [(layer, index) for layer in range(shape.n_layers) for index in range(shape.count(kind))]
-    V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(shape.n_layers)]).astype(np.float64)
-    if lens == "cosine":
-        V /= np.linalg.norm(V, axis=1, keepdims=True)
-    order = np.argsort(-(V @ query_of(case, EQUATION, SIDES[kind], lens)), kind="stable").tolist()
-    for rank in (1, 2, len(rows) // 2, len(rows)):
-        layer, index = rows[order[rank - 1]]
-        place = VectorPlace(kind=kind, layer=layer, index=index)
-        assert answer_of(case, ask(EQUATION, kind, k=1, lens=lens, rank_of=place))["rank"] == rank
 
 
 @pytest.mark.parametrize(
