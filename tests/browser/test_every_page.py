@@ -49,7 +49,7 @@ def test_script_moves_nothing(visit: OpenTab, name: str) -> None:
     assert places[0] == places[1] != []
 
 
-@pytest.mark.parametrize("name", ["layer", "vectors", "sample", "pairs"])
+@pytest.mark.parametrize("name", ["layer", "vectors", "sample"])
 def test_the_first_row_stands_on_the_first_screen(visit: OpenTab, name: str) -> None:
     """What explains a table is short, or folded."""
     page = visit(viewport={"width": 1280, "height": 900}).go(PAGES[name])
