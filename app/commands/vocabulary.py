@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lexiscope.app.commands.command import command, option
-from lexiscope.precompute.errors import BadRequest, LexiscopeError
+from lexiscope.precompute.errors import BadRequest, BuildError, LexiscopeError
 from lexiscope.precompute.plain_text import file_size, plain
 
 COLUMNS = ("text", "review", "word", "words")  # names of the column of a table that holds its texts
@@ -55,7 +55,10 @@ def run(args: argparse.Namespace) -> None:
     if not NAME.fullmatch(name):
         raise BadRequest(f"{name[:64]!r} is no name of a vocabulary: give --name, of small letters, digits, - and _")
     texts = texts_of_file(path)
-    vocabularies.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        vocabularies.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(f"{vocabularies.folder} cannot be made: {error.strerror}") from None
     write_beside(vocabularies.path(name), (f"{text}\n".encode() for text in texts))
     print(plain(f"{vocabularies.path(name)}: {len(texts):,} texts"))
     for model in library.names():
@@ -79,8 +82,8 @@ def _column(content: str, delimiter: str, file: str) -> list[str]:
     """Return the column of a table that is called a text, or else has the longest texts."""
     former = csv.field_size_limit(len(content) + 1)
     try:
-        header, *rows = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
-    except (csv.Error, ValueError) as error:
+        header, *rows = [*csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)] or [[]]
+    except csv.Error as error:
         raise BadRequest(f"{file} cannot be read as a table: {error}") from None
     finally:
         csv.field_size_limit(former)

@@ -53,6 +53,7 @@ class Vocabularies:
     def names(self) -> tuple[str, ...]:
         try:
             paths = [path for path in self.folder.iterdir() if path.suffix == ".txt" and NAME.fullmatch(path.stem)]
+            paths = [path for path in paths if path.is_file()]
         except OSError:
             return ()
         return tuple(sorted(path.stem for path in paths)[:MOST_NAMES])
@@ -70,8 +71,11 @@ class Vocabularies:
 
     def remove(self, name: str) -> None:
         self.stamp(name)  # raises NotFound if there is none
-        for path in (self.path(name), *(self.folder / FOUND).glob(f"{name}.*")):
-            path.unlink()
+        try:
+            for path in (self.path(name), *(self.folder / FOUND).glob(f"{name}.*")):
+                path.unlink()
+        except OSError as error:
+            raise BuildError(f"{error.filename} cannot be removed: {error.strerror}") from None
 
     def held(self, name: str, index: Index) -> Vocabulary | None:
         """Return the vocabulary's tokens if they are in memory and the file has not changed."""

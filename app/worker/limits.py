@@ -138,6 +138,8 @@ def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> It
                 yield f"up to {fewer} tokens would do"
         case RelationAsk():
             yield f"up to {int(limit * len(ask.pairs) / estimate(ask, 0))} pairs would do"
+        case TransitionAsk():
+            yield "ask for fewer neurons (k) or fewer pairs"
         case SeedsAsk(heads=1):
             plain = estimate(ask.model_copy(update={"heads": 0}), 0)
             yield f"without heads it takes about {_seconds(plain)}"

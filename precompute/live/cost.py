@@ -17,6 +17,7 @@ from lexiscope.precompute.shape import DIRECTIONS, Shape
 PASS_OVERHEAD_TOKENS = 24  # tokens added to the length of each pass, because a short pass reads every matrix, too
 PAIRS_SHARE = 0.2  # time of a pair search on one thread, as a share of the time of computing all products
 STRENGTH_COST = 200  # multiplications that take as long as the strength of a neuron for a pair
+RANK_COST = 70  # multiplications that take as long as comparing a token with one whose rank is counted
 
 
 def token_cost(shape: Shape) -> int:
@@ -49,7 +50,7 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
         case asks.TransitionAsk():
             n, neurons, kinds = len(ask.pairs), s.n_layers * s.d_mlp, 3 if s.gated else 2
             drawn = kinds * neurons * (DRAWS + n) * s.d_model + STRENGTH_COST * neurons * DRAWS * n
-            return drawn + 2 * kinds * min(ask.k, neurons) * row_cost(s)
+            return drawn + 2 * kinds * min(ask.k, neurons) * (row_cost(s) + RANK_COST * n * s.d_vocab)
         case asks.ThroughHeadsAsk():
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
             return 2 * len(ask.words) * heads * row_cost(s) + vocabulary

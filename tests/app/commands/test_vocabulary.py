@@ -58,4 +58,17 @@ def test_refused(
 def test_a_table_without_texts(refused: Refused, data: Path, tmp_path: Path) -> None:
     for content in ("", "a,b\n", "text\n\n"):
         (tmp_path / "t.csv").write_text(content)
-        assert "t.csv" in refused("vocabulary", "add", tmp_path / "t.csv", "--data", data)
+        assert "t.csv holds no text" in refused("vocabulary", "add", tmp_path / "t.csv", "--data", data)
+
+
+def test_what_stands_in_the_way_is_named(run: Run, refused: Refused, data: Path, tmp_path: Path) -> None:
+    """A folder and a link to nowhere are no vocabularies, and a file is no folder."""
+    folder, words = data / "vocabularies", tmp_path / "words.txt"
+    words.write_text("dog")
+    folder.write_text("")
+    assert "vocabularies" in refused("vocabulary", "add", words, "--data", data)
+    folder.unlink()
+    (folder / "folder.txt").mkdir(parents=True)
+    (folder / "link.txt").symlink_to("nowhere")
+    assert run("vocabulary", "list", "--data", data)[1] == ""
+    assert "cannot be removed" in refused("vocabulary", "remove", "folder", "--data", data)

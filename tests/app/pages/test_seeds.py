@@ -154,6 +154,7 @@ def test_the_page_by_fit(live: TestClient) -> None:
     before = html.split('<tr class="line">')[0]
     assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
     assert f"The best vector for 2 random words as frequent as these reaches {view['chance']:.3f}" in html
+    assert "by one of them alone" in html  # of several words
     assert html.count('<th scope="row"') == len(view["results"])
     assert (f"{len(folded)} more, folded" in html) == bool(folded)
     assert '<input type="hidden" name="rank" value="fit">' in html

@@ -190,6 +190,7 @@ def test_what_reads_well_stands_in_the_address(
     view = client.get(f"/{LLAMA}/sample.json?{query}").json()
     assert (view["good"], view["share"]) == (good, share)
     page = client.get(f"/{LLAMA}/sample?{query}")
+    assert "of all layers: 4 drawn from" in page.text
     tree = parsed(page.text)
     ticked = [int(box.attributes["value"]) for box in tree.all("input", type="checkbox") if "checked" in box.attributes]
     assert ticked == (good or [])

@@ -340,6 +340,8 @@ def test_robots_leave_endless_addresses_alone(client: TestClient) -> None:
     lines = client.get("/robots.txt").text.splitlines()
     assert lines[0] == "User-agent: *"
     assert {"Disallow: /*/random", "Disallow: /*/search"} < set(lines)
+    # "another draw" leads on for ever, and the worker computes what each token's page links to
+    assert {"Disallow: /*/sample", "Disallow: /*beforehand=", "Disallow: /*build="} < set(lines)
 
 
 @pytest.mark.parametrize("path", [f"/{GPT2}/ff/1/5", "/-/help"])

@@ -88,6 +88,8 @@ def test_what_is_too_dear_is_told_its_numbers_and_what_is_cheaper() -> None:
                 return tokens * (1 + len(ask.panel))
             case RelationAsk():
                 return 5 * len(ask.pairs)
+            case TransitionAsk():
+                return 20
             case _:
                 return 20 if getattr(ask, "heads", False) else 0.5
 
@@ -104,6 +106,7 @@ def test_what_is_too_dear_is_told_its_numbers_and_what_is_cheaper() -> None:
         (RelationAsk(pairs=(PAIR,) * 3), 0, None),
         (RelationAsk(pairs=(PAIR,) * 4), 0, "a relation of 4 pairs would take about 20 s"),
         (RelationAsk(pairs=(PAIR,) * 4), 0, "; up to 3 pairs would do"),
+        (TransitionAsk(pairs=(PAIR,)), 0, "; ask for fewer neurons (k) or fewer pairs"),
         (SeedsAsk(words=(TERM,), kind=("ff_key",), heads=True), 0, "; without heads it takes about 0.5 s"),
     ):  # fmt: skip
         if said is None:

@@ -7,7 +7,7 @@ import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
 from lexiscope.precompute.live.by_words.transition import DRAWS
-from lexiscope.precompute.live.cost import PASS_OVERHEAD_TOKENS, ask_cost, row_cost, token_cost
+from lexiscope.precompute.live.cost import PASS_OVERHEAD_TOKENS, RANK_COST, ask_cost, row_cost, token_cost
 from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.panels.attention import NUMBER_COST
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS
@@ -82,7 +82,10 @@ def test_a_transition(case: Case, lens: Lens) -> None:
         assert 0 < before - engine.cost(few) < deviations
     else:
         assert before - engine.cost(few) == deviations
-    assert engine.cost(many) - engine.cost(few) + 2 * len(kinds) * row_cost(s) == pytest.approx(counted, rel=0.3)
+    comparing = RANK_COST * len(pairs) * s.d_vocab  # for each vector, which is no product
+    rows = 2 * len(kinds) * (s.n_layers * s.d_mlp - 1)
+    assert (engine.cost(many) - engine.cost(few)) / rows - comparing == pytest.approx(row_cost(s))
+    assert counted == pytest.approx(2 * len(kinds) * s.n_layers * s.d_mlp * row_cost(s), rel=0.3)
     assert engine.cost(few) > DRAWS * len(kinds) * s.n_layers * s.d_mlp * s.d_model
 
 
