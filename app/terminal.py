@@ -29,8 +29,6 @@ from lexiscope.precompute.plain_text import file_size, plain
 from lexiscope.precompute.shape import ENDS
 
 SEED_COLUMNS = ("where", "kind", "fit", "score", "cosine", "tokens")  # a terminal is narrow
-
-
 WIDE = 120  # characters that a layer's table takes with all its columns
 NOT_IN_NARROW = ("norm", "similarity_bottom", "class")  # columns of a layer's table
 
@@ -51,22 +49,18 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
             _print_parameter(console, view)
         case PairsView():
             _print_pairs(console, view)
+        case SeedsView():
+            _print_seeds(console, view)
         case _:
-            _print_tables(console, view, rows)
-
-
-def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
-    """Print those tables of a page that are for people."""
-
-    if isinstance(view, ViewOfModel):
-        _print_difference(console, view)
-    shown = [table for table in view.tables() if table.audience != "programs"]
-    if isinstance(view, LayerView) and console.width < WIDE:
-        shown = [
-            replace(table, columns=[column for column in table.columns if column.name not in NOT_IN_NARROW])
-            for table in shown
-        ]
-    print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
+            if isinstance(view, ViewOfModel):
+                _print_difference(console, view)
+            shown = [table for table in view.tables() if table.audience != "programs"]
+            if isinstance(view, LayerView) and console.width < WIDE:
+                shown = [
+                    replace(table, columns=[column for column in table.columns if column.name not in NOT_IN_NARROW])
+                    for table in shown
+                ]
+            print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
 
 
 def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str] = ()) -> None:
@@ -77,7 +71,7 @@ def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str]
         console.print(Text(plain(note)))
 
 
-def print_seeds(console: Console, view: SeedsView) -> None:
+def _print_seeds(console: Console, view: SeedsView) -> None:
     """Print the vectors about seed words, and what was taken as these words."""
 
     def term(word: str, weight: float, tokens: Iterable[Token]) -> str:
