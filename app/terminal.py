@@ -57,7 +57,9 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
             shown = [table for table in view.tables() if table.audience != "programs"]
             if isinstance(view, LayerView) and console.width < WIDE:
                 shown = [
-                    replace(table, columns=[column for column in table.columns if column.name not in NOT_IN_NARROW])
+                    replace(
+                        table, columns=tuple(column for column in table.columns if column.name not in NOT_IN_NARROW)
+                    )
                     for table in shown
                 ]
             print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
