@@ -46,17 +46,13 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
             _print_parameter(console, view)
         case PairsView():
             _print_pairs(console, view)
+        case SeedsView():
+            _print_seeds(console, view)
         case _:
-            _print_tables(console, view, rows)
-
-
-def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
-    """Print those tables of a page that are for people."""
-
-    if isinstance(view, ViewOfModel):
-        _print_difference(console, view)
-    shown = [table for table in view.tables() if table.audience != "programs"]
-    print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
+            if isinstance(view, ViewOfModel):
+                _print_difference(console, view)
+            shown = [table for table in view.tables() if table.audience != "programs"]
+            print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
 
 
 def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str] = ()) -> None:
@@ -67,7 +63,7 @@ def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str]
         console.print(Text(plain(note)))
 
 
-def print_seeds(console: Console, view: SeedsView) -> None:
+def _print_seeds(console: Console, view: SeedsView) -> None:
     """Print the vectors about seed words, and what was taken as these words."""
 
     def term(word: str, weight: float, tokens: Iterable[Token]) -> str:

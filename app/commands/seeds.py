@@ -4,7 +4,7 @@ vector."""
 
 import argparse
 
-from lexiscope.app.commands.command import MODEL, command, flag, option, positive
+from lexiscope.app.commands.command import MODEL, command, flag, option, positive, print_answer
 from lexiscope.precompute.shape import LENSES, SIDES
 
 
@@ -56,14 +56,4 @@ def run(args: argparse.Namespace) -> None:
     for result in view.results:
         if result["computed"] and result["layer"] in index.manifest.shards:
             index.shard(result["layer"])  # says what is wrong with the layer
-    if args.json:
-        from lexiscope.app.formats.json_format import ascii_json
-
-        print(ascii_json(view))
-        return
-
-    from rich.console import Console
-
-    from lexiscope.app.terminal import print_seeds
-
-    print_seeds(Console(highlight=False), view)
+    print_answer(view, args.json)

@@ -20,8 +20,8 @@ from lexiscope.app.worker.computing import Computing, batch_key
 from lexiscope.app.worker.jobs import Job, Pace, Report
 from lexiscope.app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
 from lexiscope.app.worker.limits import Limits
+from lexiscope.precompute.live.wire import asks
 from lexiscope.precompute.live.wire.answers import OWN_LISTS
-from lexiscope.precompute.live.wire.asks import PairsReadingAsk, PromptAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull, TimedOut
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.protocol import Health
@@ -164,7 +164,7 @@ class Worker:
         job.visitors.remove(waiter.visitor)
         if waiter.report:
             job.reports.remove(waiter.report)
-        if isinstance(job.ask, PairsReadingAsk) and job.has_answer:
+        if isinstance(job.ask, asks.PairsReadingAsk) and job.has_answer:
             self._kept.pop(job.ask, None)
             self._kept[job.ask] = job
             if len(self._kept) > MOST_KEPT:
@@ -195,15 +195,15 @@ class Worker:
         TooLarge is raised before anything is computed."""
         self._engine.check(ask)
         self._limits.check_lists(ask)
-        if isinstance(ask, ThroughHeadsAsk):
+        if isinstance(ask, asks.ThroughHeadsAsk):
             self._limits.check_heads(ask, self._engine.shape.n_heads)
         tokens = 0
-        if isinstance(ask, PromptAsk | StatesAsk):
+        if isinstance(ask, asks.PromptAsk | asks.StatesAsk):
             tokens = await self._tokens_of_text(ask.text)
-        if isinstance(ask, StatesReadingAsk):
+        if isinstance(ask, asks.StatesReadingAsk):
             tokens = self._engine.state_count(ask)
             self._limits.check_tokens(tokens, self._engine.n_positions)
-        if isinstance(ask, PromptAsk):
+        if isinstance(ask, asks.PromptAsk):
             if "evolution" in ask.panel:
                 runs = 2 if ask.changes else 1
                 self._limits.check_cells("evolution", runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)

@@ -108,8 +108,11 @@ class Readings:
             raise NotFound(f"there are no vectors of kind {ask.kind!r}, only {', '.join(s.kinds)}")
         check_number("layer", ask.layer, s.n_layers)
         check_number(ask.kind, ask.index, s.count(ask.kind))
-        one = slice(ask.index, ask.index + 1)
-        return _answer(*self._read(ask.kind, one, ask, lambda share: step("vocabulary", share)), ask)
+        one, only = slice(ask.index, ask.index + 1), unpack_tokens(ask.only, s.d_vocab)
+        v, vocabulary = self._read(ask.kind, one, ask, lambda share: step("vocabulary", share))
+        (top,) = exact_lists(vocabulary, v, ask.lens, ask.k, "top", only=only)
+        (bottom,) = exact_lists(vocabulary, v, ask.lens, ask.k, "bottom", only=only)
+        return {"top": top, "bottom": bottom}
 
     def _read(
         self, kind: str, rows: slice, ask: ReadingAsk | PairsReadingAsk, tick: Callable[[float], None]
@@ -210,13 +213,6 @@ class Readings:
         kept = ask.reading == "first" and not replaced
         vectors, vocabulary = self._read(kind, rows, ask.model_copy(update={"reading": "full"}) if kept else ask, tick)
         return np.ascontiguousarray(vectors.T), vocabulary.embedding
-
-
-def _answer(v: Float64, vocabulary: Vocabulary, ask: ReadingAsk) -> ReadingAnswer:
-    only = unpack_tokens(ask.only, len(vocabulary.W))
-    (top,) = exact_lists(vocabulary, v, ask.lens, ask.k, "top", only=only)
-    (bottom,) = exact_lists(vocabulary, v, ask.lens, ask.k, "bottom", only=only)
-    return {"top": top, "bottom": bottom}
 
 
 def _scored_pairs(found: PairList, tokens: NDArray[np.intp]) -> list[TokenPair]:

@@ -10,18 +10,8 @@ import torch
 from safetensors.numpy import load_file
 
 from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire import asks
 from lexiscope.precompute.live.wire.answers import PanelName
-from lexiscope.precompute.live.wire.asks import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-    TransitionAsk,
-)
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import contents, quick_build
@@ -60,21 +50,23 @@ def engines(request: pytest.FixtureRequest, family_folder: Callable[[str], Path]
 
 
 def prompt(**fields: Any) -> Callable[[Engine], object]:
-    return lambda engine: engine.prompts([PromptAsk(text=TEXT, **fields), PromptAsk(text="The dog", **fields)])
+    return lambda engine: engine.prompts(
+        [asks.PromptAsk(text=TEXT, **fields), asks.PromptAsk(text="The dog", **fields)]
+    )
 
 
 def seeds(**fields: Any) -> Callable[[Engine], object]:
-    return lambda engine: engine.seeds([SeedsAsk(words=WORDS, kind=engine.shape.kinds, heads=1, **fields)])
+    return lambda engine: engine.seeds([asks.SeedsAsk(words=WORDS, kind=engine.shape.kinds, heads=1, **fields)])
 
 
 def pairs_reading(**fields: Any) -> Callable[[Engine], object]:
-    return lambda engine: engine.answer(PairsReadingAsk(layer=1, head=0, **fields))
+    return lambda engine: engine.answer(asks.PairsReadingAsk(layer=1, head=0, **fields))
 
 
 def states_read_back(engine: Engine) -> list[object]:
     """States of a text, and the same states read as those of any origin."""
-    answer = engine.answer(StatesAsk(text=TEXT, layer=1))
-    return [answer, engine.answer(StatesReadingAsk(states=answer["states"]))]
+    answer = engine.answer(asks.StatesAsk(text=TEXT, layer=1))
+    return [answer, engine.answer(asks.StatesReadingAsk(states=answer["states"]))]
 
 
 UNBUILT = {"layers": {0, 1, 2}}
@@ -88,16 +80,16 @@ ASKS: dict[str, Callable[[Engine], object]] = {
     "attribution-against": prompt(panel=("attribution",), against={"word": "dog"}),
     "seeds": seeds(unbuilt=UNBUILT, rank_of={"kind": "ff_value", "layer": 0, "index": 2}),
     "seeds-cosine": seeds(lens="cosine"),
-    "relation-vo": lambda engine: engine.answer(RelationAsk(pairs=PAIRS)),
-    "relation-qk": lambda engine: engine.answer(RelationAsk(pairs=PAIRS, matrix="qk", lens="cosine")),
-    "transition": lambda engine: engine.answer(TransitionAsk(pairs=PAIRS, k=4)),
-    "transition-cosine": lambda engine: engine.answer(TransitionAsk(pairs=PAIRS, k=4, lens="cosine")),
-    "through-heads": lambda engine: engine.answer(ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0, 1))),
-    "norm": lambda engine: engine.answer(ReadingAsk(kind="ff_key", layer=1, index=2, reading="norm")),
-    "mlp": lambda engine: engine.answer(ReadingAsk(kind="w_q", layer=1, index=2, reading="mlp", lens="cosine")),
-    "first": lambda engine: engine.answer(ReadingAsk(kind="w_o", layer=1, index=2, reading="first")),
-    "pseudo": lambda engine: engine.answer(ReadingAsk(kind="ff_key", layer=1, index=2, reading="pseudo")),
-    "relation-norm": lambda engine: engine.answer(RelationAsk(pairs=PAIRS, source="norm")),
+    "relation-vo": lambda engine: engine.answer(asks.RelationAsk(pairs=PAIRS)),
+    "relation-qk": lambda engine: engine.answer(asks.RelationAsk(pairs=PAIRS, matrix="qk", lens="cosine")),
+    "transition": lambda engine: engine.answer(asks.TransitionAsk(pairs=PAIRS, k=4)),
+    "transition-cosine": lambda engine: engine.answer(asks.TransitionAsk(pairs=PAIRS, k=4, lens="cosine")),
+    "through-heads": lambda engine: engine.answer(asks.ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0, 1))),
+    "norm": lambda engine: engine.answer(asks.ReadingAsk(kind="ff_key", layer=1, index=2, reading="norm")),
+    "mlp": lambda engine: engine.answer(asks.ReadingAsk(kind="w_q", layer=1, index=2, reading="mlp", lens="cosine")),
+    "first": lambda engine: engine.answer(asks.ReadingAsk(kind="w_o", layer=1, index=2, reading="first")),
+    "pseudo": lambda engine: engine.answer(asks.ReadingAsk(kind="ff_key", layer=1, index=2, reading="pseudo")),
+    "relation-norm": lambda engine: engine.answer(asks.RelationAsk(pairs=PAIRS, source="norm")),
     "pairs-pseudo": pairs_reading(matrix="vo", reading="pseudo"),
     "pairs-norm-dot": pairs_reading(matrix="qk", reading="norm"),
     "pairs-norm": pairs_reading(matrix="vo", reading="norm", preset="words"),

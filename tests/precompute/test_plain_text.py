@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from lexiscope.app.commands.cli import main
-from lexiscope.app.terminal import print_seeds
+from lexiscope.app.terminal import print_view
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST
@@ -46,7 +46,7 @@ def test_progress() -> None:
 def test_seed_words(tmp_path: Path) -> None:
     write_index(tmp_path / "tiny", make_manifest(), layers=(0,))
     index, output = Index.open(tmp_path / "tiny"), io.StringIO()
-    print_seeds(Console(file=output, width=200), seeds_of(index, "ff_key", 0, 1, EVIL))
+    print_view(Console(file=output, width=200), seeds_of(index, "ff_key", 0, 1, EVIL))
     shown = output.getvalue().replace("\N{FIRST STRONG ISOLATE}", "").replace("\N{POP DIRECTIONAL ISOLATE}", "")
     assert "gnp" in shown
     assert harmless(shown)

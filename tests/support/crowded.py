@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.build.inverted import invert_lists
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.shape import ENDS, Shape
 from tests.support.synthetic import D_VOCAB, GPT2, make_manifest, raw_tokens, rewrite_shard, stored_arrays, write_index
@@ -39,3 +41,14 @@ def make(folder: Path, tokens: dict[str, tuple[int, ...]], share: float, shape: 
         rewrite_shard(folder, manifest, layer, crowded(manifest, layer, tokens, share))
         manifest = Manifest.load(folder)
     return Index.open(folder)
+
+
+def write_crowded_neighbours(folder: Path, hub: int) -> tuple[Manifest, dict[str, NDArray[Any]]]:
+    """Write an index with random nearest tokens, of which one is near to most others."""
+    manifest, random = write_index(folder, make_manifest(), layers=(0,)), np.random.default_rng(0)
+    ids = np.argsort(random.random((D_VOCAB, D_VOCAB)), axis=1)[:, :20]
+    ids[: int(0.8 * D_VOCAB), 3] = hub
+    scores = np.tile(np.linspace(1, 0, 20, dtype=np.float32), (D_VOCAB, 1))
+    arrays: dict[str, NDArray[Any]] = {"neighbours.ids": ids.astype(np.uint16), "neighbours.scores": scores}
+    write_piece(folder, manifest, Piece("neighbours"), arrays).save(folder)
+    return manifest, arrays

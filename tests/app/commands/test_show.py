@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lexiscope.app.commands.cli import COMMANDS
 from lexiscope.app.formats.json_format import ascii_json
-from lexiscope.app.terminal import isolated, print_models, print_seeds, print_view
+from lexiscope.app.terminal import isolated, print_models, print_view
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST
@@ -203,7 +203,7 @@ def test_a_token_in_the_terminal(text: str, shown: str) -> None:
 ])  # fmt: skip
 def test_seed_results_are_named_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
     console = Console(file=io.StringIO(), width=200, highlight=False)
-    print_seeds(console, seeds_of(Index.open(data / DEMO_NAME), kind, 1, index, "dog"))
+    print_view(console, seeds_of(Index.open(data / DEMO_NAME), kind, 1, index, "dog"))
     assert isinstance(console.file, io.StringIO)
     row = next(line for line in console.file.getvalue().splitlines() if kind in line and shown in line)
     assert {shown, kind, "1.500", "0.500", "0.250"} <= set(row.split())

@@ -4,14 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from lexiscope.app.lists.kept_tokens import keep_tokens
-from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.live.wire.answers import (
     HeadReading,
     ScoredToken,
@@ -20,8 +16,7 @@ from lexiscope.precompute.live.wire.answers import (
     ThroughHeadsAnswer,
     WordUsed,
 )
-from tests.support.crowded import BYTE, DOG, make
-from tests.support.synthetic import D_VOCAB, make_manifest, write_index
+from tests.support.crowded import BYTE, DOG, make, write_crowded_neighbours
 from tests.support.views import make_view, token_view
 
 LISTED = [ScoredToken(id=token, score=9.0 - at) for at, token in enumerate((BYTE, 40, DOG, 41, 42))]
@@ -64,14 +59,9 @@ def test_seeds_skip_them_and_fill_up(index: Index) -> None:
 
 
 def test_nearest_tokens_leave_out_their_hubs_and_name_them(tmp_path: Path) -> None:
-    manifest, random = write_index(tmp_path, make_manifest(), layers=(0,)), np.random.default_rng(0)
-    ids = np.argsort(random.random((D_VOCAB, D_VOCAB)), axis=1)[:, :20]
-    ids[: int(0.8 * D_VOCAB), 3] = BYTE
-    scores = np.tile(np.linspace(1, 0, 20, dtype=np.float32), (D_VOCAB, 1))
-    arrays: dict[str, NDArray[Any]] = {"neighbours.ids": ids.astype(np.uint16), "neighbours.scores": scores}
-    write_piece(tmp_path, manifest, Piece("neighbours"), arrays).save(tmp_path)
-    view = token_view(Index.open(tmp_path), 40)
-    assert [token["id"] for token in view.nearest or ()] == [token for token in ids[40].tolist() if token != BYTE]
+    _, arrays = write_crowded_neighbours(tmp_path, BYTE)
+    view, nearest = token_view(Index.open(tmp_path), 40), arrays["neighbours.ids"][40].tolist()
+    assert [token["id"] for token in view.nearest or ()] == [token for token in nearest if token != BYTE]
     assert {token["id"] for token in view.nearest_hubs} == {BYTE}
 
 

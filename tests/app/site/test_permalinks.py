@@ -81,7 +81,7 @@ def test_pages_of_no_single_index_have_no_build(client: TestClient) -> None:
     (f"http://testserver{NEURON}&build={OTHER}", f"{NEURON}&build={OTHER}"),
 ])  # fmt: skip
 def test_the_search_keeps_builds(client: TestClient, site_data: Path, asked: str, leads_to: str) -> None:
-    """That of a pasted address, and its own."""
+    """A search keeps the build of a pasted address, and that of its own address."""
     moved = client.get(f"/{GPT2}/search", params={"q": asked})
     assert moved.headers["location"] == leads_to
     build = build_of(site_data, NEURON)

@@ -10,17 +10,7 @@ import pytest
 from lexiscope.app.settings import Settings
 from lexiscope.app.worker.worker import MOST_KEPT, Worker
 from lexiscope.precompute.errors import NotFound
-from lexiscope.precompute.live.wire.asks import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-    TransitionAsk,
-)
+from lexiscope.precompute.live.wire import asks
 from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from tests.support.site import GPT2
@@ -28,8 +18,8 @@ from tests.support.workers import HeldEngine
 
 pytestmark = pytest.mark.anyio
 
-PROMPT = PromptAsk(text="The dog and the lion", panel=("evolution",))
-SEEDS = SeedsAsk(words=(Term(word="dog"),), kind=("ff_value",), k=5)
+PROMPT = asks.PromptAsk(text="The dog and the lion", panel=("evolution",))
+SEEDS = asks.SeedsAsk(words=(Term(word="dog"),), kind=("ff_value",), k=5)
 
 
 @asynccontextmanager
@@ -53,7 +43,7 @@ async def until(true: Callable[[], Any]) -> None:
             await asyncio.sleep(0.002)
 
 
-def other(number: int) -> PromptAsk:
+def other(number: int) -> asks.PromptAsk:
     return PROMPT.model_copy(update={"text": f"dog {number}"})
 
 
@@ -64,10 +54,10 @@ async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None
         await until(lambda: engine.batches)
         for quick in (
             SEEDS,
-            ReadingAsk(kind="ff_value", layer=1, index=3, reading="norm"),
-            RelationAsk(pairs=(WordPair(source="dog", target="lion"),)),
-            TransitionAsk(pairs=(WordPair(source="dog", target="lion"),)),
-            ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0,)),
+            asks.ReadingAsk(kind="ff_value", layer=1, index=3, reading="norm"),
+            asks.RelationAsk(pairs=(WordPair(source="dog", target="lion"),)),
+            asks.TransitionAsk(pairs=(WordPair(source="dog", target="lion"),)),
+            asks.ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0,)),
         ):
             assert await ask(worker, quick)
         assert not run.done()
@@ -77,10 +67,10 @@ async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None
 
 
 @pytest.mark.parametrize("runs", [
-    PROMPT, ReadingAsk(kind="ff_value", layer=1, index=3, reading="mlp"),
-    PairsReadingAsk(matrix="vo", layer=1, head=1, reading="first"),
-    RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="first"),
-    StatesAsk(text="the dog"), StatesReadingAsk(states=bytes(4 * 32)),
+    PROMPT, asks.ReadingAsk(kind="ff_value", layer=1, index=3, reading="mlp"),
+    asks.PairsReadingAsk(matrix="vo", layer=1, head=1, reading="first"),
+    asks.RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="first"),
+    asks.StatesAsk(text="the dog"), asks.StatesReadingAsk(states=bytes(4 * 32)),
 ])  # fmt: skip
 async def test_one_thread_runs_the_model(engine: HeldEngine, runs: Ask[Any]) -> None:
     engine.hold.set()
@@ -95,7 +85,7 @@ async def test_one_thread_runs_the_model(engine: HeldEngine, runs: Ask[Any]) -> 
 
 
 async def test_equal_asks_are_computed_once(engine: HeldEngine) -> None:
-    """Under way or waiting, whoever asks, with progress or without."""
+    """Under way or waiting, for any visitor, with progress or without."""
     engine.hold.set()
     seen: dict[str, list[str]] = {"a": [], "b": []}
     async with working(engine) as worker:
@@ -104,7 +94,7 @@ async def test_equal_asks_are_computed_once(engine: HeldEngine) -> None:
             for visitor in "ab"
         ]
         await until(lambda: engine.batches)
-        asking.append(asyncio.create_task(ask(worker, PromptAsk.model_validate(PROMPT.model_dump()), "c")))
+        asking.append(asyncio.create_task(ask(worker, asks.PromptAsk.model_validate(PROMPT.model_dump()), "c")))
         waiting = [asyncio.create_task(ask(worker, other(1), visitor)) for visitor in "ab"]
         await until(lambda: worker.health().queue == 1)
         engine.hold.clear()
@@ -117,13 +107,13 @@ async def test_equal_asks_are_computed_once(engine: HeldEngine) -> None:
     assert len(engine.batches) == 3
 
 
-PAIRS = PairsReadingAsk(matrix="vo", layer=1, head=1, reading="norm", n=5)
+PAIRS = asks.PairsReadingAsk(matrix="vo", layer=1, head=1, reading="norm", n=5)
 
 
 async def test_pairs_are_kept_for_the_next_visitor(engine: HeldEngine) -> None:
     """The last ones used, so many of them; errors are not kept."""
 
-    def pairs(n: int) -> PairsReadingAsk:
+    def pairs(n: int) -> asks.PairsReadingAsk:
         return PAIRS.model_copy(update={"n": n})
 
     computed: list[str] = []
@@ -137,7 +127,7 @@ async def test_pairs_are_kept_for_the_next_visitor(engine: HeldEngine) -> None:
         first, anew = await asked(1, "a")
         assert anew
         assert await asked(1, "b") == (first, False)
-        assert await ask(worker, PairsReadingAsk.model_validate(PAIRS.model_dump() | {"n": 1})) == first
+        assert await ask(worker, asks.PairsReadingAsk.model_validate(PAIRS.model_dump() | {"n": 1})) == first
         for n in range(2, MOST_KEPT + 1):
             await asked(n, "a")
         assert await asked(1, "c") == (first, False)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from lexiscope.precompute.build.inverted import invert_lists
 from lexiscope.precompute.build.shard_writer import write_piece
@@ -14,7 +13,7 @@ from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import Manifest
-from tests.support.crowded import BYTE, DOG, WORDS, crowded, make
+from tests.support.crowded import BYTE, DOG, WORDS, crowded, make, write_crowded_neighbours
 from tests.support.synthetic import D_VOCAB, GPT2, LLAMA, K, make_manifest, rewrite_shard, stored_arrays, write_index
 
 
@@ -121,14 +120,9 @@ def test_hubs_of_a_lens_that_is_not_stored(tmp_path: Path) -> None:
 
 
 def test_hubs_among_the_nearest_tokens(tmp_path: Path) -> None:
-    manifest, random = write_index(tmp_path, make_manifest(), layers=(0,)), np.random.default_rng(0)
-    ids = np.argsort(random.random((D_VOCAB, D_VOCAB)), axis=1)[:, :20]
-    ids[: int(0.8 * D_VOCAB), 0] = BYTE
-    scores = np.tile(np.linspace(1, 0, 20, dtype=np.float32), (D_VOCAB, 1))
-    arrays: dict[str, NDArray[Any]] = {"neighbours.ids": ids.astype(np.uint16), "neighbours.scores": scores}
-    write_piece(tmp_path, manifest, Piece("neighbours"), arrays).save(tmp_path)
+    manifest, arrays = write_crowded_neighbours(tmp_path, BYTE)
     index = Index.open(tmp_path)
-    assert index.nearest_hubs == hubs_by_counting(ids.tolist()) == {BYTE}
+    assert index.nearest_hubs == hubs_by_counting(arrays["neighbours.ids"].tolist()) == {BYTE}
     arrays["neighbours.ids"][3, 4] = 65535  # no token
     write_piece(tmp_path, manifest, Piece("neighbours"), arrays).save(tmp_path)
     assert Index.open(tmp_path).nearest_hubs == {BYTE}

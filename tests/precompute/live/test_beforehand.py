@@ -35,7 +35,7 @@ def test_the_logit_at_the_mean_state_is_the_mean_logit(every: Case) -> None:
 
 
 def test_the_part_of_the_bias(every: Case) -> None:
-    """A LayerNorm makes its bias of a state that is 0."""
+    """The norm of a state of zeros is its bias."""
     w = every.engine.weights
     with torch.inference_mode():
         scores = (w.W_U.double() @ w.norm(torch.zeros(w.shape.d_model), "final").double()).float()
@@ -49,7 +49,7 @@ def test_the_part_of_the_bias(every: Case) -> None:
             assert (scores > scores[token] + near).sum() < found["rank"] <= 1 + (scores > scores[token] - near).sum()
 
 
-def test_a_token_that_is_not_there_and_nobody_who_waits(case: Case) -> None:
+def test_an_unknown_token_and_a_cancelled_ask(case: Case) -> None:
     with pytest.raises(NotFound, match="does not exist"):
         case.engine.answer(BeforehandAsk(token=10**9))
     engine = Engine.load(Checkpoint.open(case.folder), "cpu")

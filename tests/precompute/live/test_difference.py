@@ -9,17 +9,7 @@ import pytest
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.live.engine import Engine
-from lexiscope.precompute.live.wire.asks import (
-    BeforehandAsk,
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-)
+from lexiscope.precompute.live.wire import asks
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.shape import FACTORS, SIDES
@@ -70,7 +60,7 @@ def test_seeds_rank_differences_of_vectors(pair: Pair, lens: str) -> None:
     engine, tuned, base = pair
     kinds = engine.shape.kinds
     (answer,) = engine.seeds(
-        [SeedsAsk.model_validate({"words": [Term(word="dog")], "kind": kinds, "k": 9, "lens": lens})]
+        [asks.SeedsAsk.model_validate({"words": [Term(word="dog")], "kind": kinds, "k": 9, "lens": lens})]
     )
     ranked = []
     for kind in kinds:
@@ -92,7 +82,7 @@ def test_words_go_through_the_difference_of_the_matrices(pair: Pair, lens: str) 
     """Not through the product of the differences of a head's factors."""
     engine, tuned, base = pair
     s = engine.shape
-    ask = ThroughHeadsAsk.model_validate(
+    ask = asks.ThroughHeadsAsk.model_validate(
         {"words": ((Word(word="dog"),),), "layers": tuple(range(s.n_layers)), "lens": lens, "k": 5}
     )
     (heads,) = engine.answer(ask)["heads"]
@@ -112,7 +102,7 @@ def test_words_go_through_the_difference_of_the_matrices(pair: Pair, lens: str) 
 @pytest.mark.parametrize("matrix", [*FACTORS])
 def test_a_relation_ranks_targets_by_the_difference_of_the_matrices(pair: Pair, matrix: str) -> None:
     engine, tuned, base = pair
-    ask = RelationAsk.model_validate({"pairs": [WordPair(source="dog", target="lion")], "matrix": matrix})
+    ask = asks.RelationAsk.model_validate({"pairs": [WordPair(source="dog", target="lion")], "matrix": matrix})
     (lion,) = engine.words.tokens("lion")
     e = dog(engine, "dot", base.W_E.double().numpy())
     W = (base.W_U if matrix == "vo" else base.W_E).double().numpy()
@@ -124,19 +114,19 @@ def test_a_relation_ranks_targets_by_the_difference_of_the_matrices(pair: Pair, 
         assert head["rank"] == 1 + (scores > scores[lion]).sum()
 
 
-READING = ReadingAsk(kind="ff_value", layer=0, index=0, reading="norm")
-STATES, STATES_READING = StatesAsk(text="the dog"), StatesReadingAsk(states=b"1234")
-PAIRS_READING = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")
-NORMED = RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="norm")
+READING = asks.ReadingAsk(kind="ff_value", layer=0, index=0, reading="norm")
+STATES, STATES_READING = asks.StatesAsk(text="the dog"), asks.StatesReadingAsk(states=b"1234")
+PAIRS_READING = asks.PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")
+NORMED = asks.RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="norm")
 
 
 @pytest.mark.parametrize(
     "run",
     [
-        lambda engine: engine.prompts([PromptAsk(text="the dog")]),
+        lambda engine: engine.prompts([asks.PromptAsk(text="the dog")]),
         lambda engine: engine.answer(READING),
         lambda engine: engine.answer(PAIRS_READING),
-        lambda engine: engine.check(PromptAsk(text="the dog")),
+        lambda engine: engine.check(asks.PromptAsk(text="the dog")),
         lambda engine: engine.check(READING),
         lambda engine: engine.check(PAIRS_READING),
         lambda engine: engine.answer(NORMED),
@@ -144,8 +134,8 @@ NORMED = RelationAsk(pairs=(WordPair(source="dog", target="lion"),), source="nor
         lambda engine: engine.answer(STATES),
         lambda engine: engine.check(STATES),
         lambda engine: engine.check(STATES_READING),
-        lambda engine: engine.check(BeforehandAsk(token=3)),
-        lambda engine: engine.answer(BeforehandAsk(token=3)),
+        lambda engine: engine.check(asks.BeforehandAsk(token=3)),
+        lambda engine: engine.answer(asks.BeforehandAsk(token=3)),
     ],
 )
 def test_what_runs_a_model_is_refused(pair: Pair, run: Callable[[Engine], object]) -> None:
@@ -165,7 +155,7 @@ def did_change(layer: int, head: int) -> bool:
 
 
 def test_heads_that_did_not_change_write_nothing(tuned: Engine) -> None:
-    ask = ThroughHeadsAsk.model_validate({"words": ((Word(word="dog"),),), "layers": (0, 1), "k": 5})
+    ask = asks.ThroughHeadsAsk.model_validate({"words": ((Word(word="dog"),),), "layers": (0, 1), "k": 5})
     (heads,) = tuned.answer(ask)["heads"]
     for head in heads:
         assert bool(head["writes"]) == bool(head["seeks"]) == did_change(head["layer"], head["head"])
@@ -175,7 +165,7 @@ def test_heads_that_did_not_change_write_nothing(tuned: Engine) -> None:
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 def test_heads_that_did_not_change_carry_no_pair(tuned: Engine, lens: str) -> None:
     """All tokens have the score 0 there: a target is in the middle, not the first."""
-    ask = RelationAsk.model_validate({"pairs": [WordPair(source="dog", target="lion")], "lens": lens})
+    ask = asks.RelationAsk.model_validate({"pairs": [WordPair(source="dog", target="lion")], "lens": lens})
     middle = (tuned.shape.d_vocab - 1) // 2 + 1
     for head in tuned.answer(ask)["heads"]:
         if not did_change(head["layer"], head["head"]):
@@ -184,7 +174,7 @@ def test_heads_that_did_not_change_carry_no_pair(tuned: Engine, lens: str) -> No
 
 def test_vectors_that_did_not_change_are_about_nothing(tuned: Engine) -> None:
     s = tuned.shape
-    ask = SeedsAsk(words=(Term(word="dog"),), kind=("ff_key",), k=s.n_layers * s.d_mlp)
+    ask = asks.SeedsAsk(words=(Term(word="dog"),), kind=("ff_key",), k=s.n_layers * s.d_mlp)
     (answer,) = tuned.seeds([ask])
     assert not isinstance(answer, Exception)
     found = {(result["layer"], result["index"]) for result in answer["results"]}

@@ -1,4 +1,4 @@
-"""Seed words with weights: ranking against brute force in float64, in and out of company; near tokens; heads."""
+"""Seed words with weights: ranking against brute force in float64, alone and in a batch; near tokens; heads."""
 
 import json
 from operator import itemgetter
@@ -219,8 +219,8 @@ def test_zero_constant_and_equal_vectors(tmp_path: Path) -> None:
     assert "NaN" not in json.dumps([zero, constant, equal, by_score])
 
 
-def test_company_changes_nothing(case: Case) -> None:
-    """Bitwise: float32 only proposes."""
+def test_a_batch_changes_nothing(case: Case) -> None:
+    """Results are equal to the last bit, because float32 products only propose vectors."""
     asks = [
         ask({"dog": 1.0}, "ff_value", k=5),
         ask(EQUATION, "ff_key", "w_o", k=40),
@@ -280,7 +280,7 @@ def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
 
 @pytest.mark.parametrize("n", [1, 7, 40, 1000])
 @pytest.mark.parametrize("size", [5, 64, 1000, 5000])
-def test_proposals_hold_whoever_may_be_among_the_largest(size: int, n: int) -> None:
+def test_proposals_hold_all_rows_that_may_be_among_the_largest(size: int, n: int) -> None:
     generator = torch.Generator().manual_seed(size + n)
     true = torch.randn(size, generator=generator)
     error = 0.01 * torch.rand(size, generator=generator)

@@ -93,7 +93,7 @@ class Numpy:
         return np.asarray(np.mean([self.strength(*pair, sign) for pair in pairs], axis=0))
 
     def rank(self, kind: str, row: int, token: int, *, from_bottom: bool) -> int:
-        """A hair's breadth apart: two computations differ in the last bit."""
+        """Count scores as equal that differ by rounding alone."""
         scores = (-1 if from_bottom else 1) * self.scores[kind][row]
         return 1 + int((scores > scores[token] + 1e-12 * abs(scores).max()).sum())
 
@@ -199,7 +199,7 @@ def test_no_neuron_tells_tokens_apart(gpt2: Case) -> None:
 @pytest.mark.parametrize("lens", LENSES)
 @pytest.mark.parametrize("n", [1, 3])
 def test_few_random_pairs_of_words_reach_chance(gpt2: Case, lens: str, n: int) -> None:
-    """One in twenty does; the other random words of this test are of all frequencies, in a small vocabulary."""
+    """Five in a hundred do. The random words of this test are of all frequencies, in a small vocabulary."""
     engine = Parameters(gpt2, gated=True).engine(gpt2)
     answer, of = engine.answer(ask(*PAIRS[:n], lens=lens)), Numpy(engine, lens)
     random, best = np.random.default_rng(7), []
@@ -220,7 +220,7 @@ def test_of_several_pieces_the_first_counts(gpt2: Case) -> None:
     check_neuron(of, [(pair["source"]["tokens"][0]["id"], pair["ranked"]["id"])], answer["neurons"][0])
 
 
-def test_no_word_and_nobody_waiting(gpt2: Case) -> None:
+def test_words_without_tokens_and_cancelled_asks(gpt2: Case) -> None:
     with pytest.raises(NotFound, match="has no tokens"):
         gpt2.engine.answer(ask(("\n", "dog")))
     for turn in range(0, 7, 2):
