@@ -211,7 +211,8 @@ def test_a_vocabulary_without_tokens(data: Path, workers: str, tmp_path: Path) -
     (tmp_path / "vocabularies").mkdir()
     (tmp_path / "vocabularies" / "none.txt").touch()
     live_pages = ("prompt?text=the+dog&panel=patterns,evolution,neurons", "seeds?words=dog&rank=fit&heads=1",
-                  "heads?words=dog", "transition?pairs=dog%3Elion", "ff/1/3?reading=full", "head/1/2/vo?reading=full")  # fmt: skip
+                  "heads?words=dog", "transition?pairs=dog%3Elion", "ff/1/3?reading=full",
+                  "head/1/2/vo?reading=full")  # fmt: skip
     with visit(tmp_path, worker_url=workers) as visitor:
         for path in (*live_pages, "vectors?kind=ff_key", "sample?n=5", "layer/1?sort=norm"):
             assert visitor.get(f"/{GPT2}/{path}&vocabulary=none").status_code == 200, path
