@@ -19,6 +19,7 @@ from lexiscope.app.lists.difference import size_text
 from lexiscope.app.lists.similarity import Shuffled
 from lexiscope.app.lists.vectors import Vector
 from lexiscope.app.lists.view import Token, View, ViewOfModel, visible
+from lexiscope.app.pages.layer import LayerView
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, ParameterView, SubheadView
 from lexiscope.app.pages.seeds import SeedsView
@@ -28,6 +29,8 @@ from lexiscope.precompute.plain_text import file_size, plain
 from lexiscope.precompute.shape import ENDS
 
 SEED_COLUMNS = ("where", "kind", "fit", "score", "cosine", "tokens")  # a terminal is narrow
+WIDE = 120  # characters that a layer's table takes with all its columns
+NOT_IN_NARROW = ("norm", "similarity_bottom", "class")  # columns of a layer's table
 
 
 def isolated(text: str) -> str:
@@ -52,6 +55,13 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
             if isinstance(view, ViewOfModel):
                 _print_difference(console, view)
             shown = [table for table in view.tables() if table.audience != "programs"]
+            if isinstance(view, LayerView) and console.width < WIDE:
+                shown = [
+                    replace(
+                        table, columns=tuple(column for column in table.columns if column.name not in NOT_IN_NARROW)
+                    )
+                    for table in shown
+                ]
             print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
 
 
@@ -221,7 +231,7 @@ def _pairs_table(matrix: str, pairs: Sequence[Row]) -> RichTable:
 def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
     table, rows = _blank_table(), list(rows)
     for column in columns:
-        number = column.kind in ("number", "rank", "score", "change")
+        number = column.kind in ("number", "ratio", "rank", "score", "change")
         if column.kind == "address":
             number = all(isinstance(column.value(row), int) for row in rows)
         table.add_column(

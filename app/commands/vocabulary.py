@@ -20,7 +20,14 @@ COLUMNS = ("text", "review", "word", "words")  # names of the column of a table 
     "A vocabulary is a file DATA/vocabularies/NAME.txt with a word or a text on each line: pages of every model can "
     "keep their lists to the tokens that occur in it. `add` takes a file of lines, or a CSV or TSV with a header: the "
     "column text, review or word, else the one with the longest texts.",
-    option("action", "add a file, list vocabularies, remove one", choices=("add", "list", "remove"), metavar="ACTION"),
+    option(
+        "action",
+        "add a file, list vocabularies (without an action, too), remove one",
+        choices=("add", "list", "remove"),
+        metavar="add|list|remove",
+        nargs="?",
+        default="list",
+    ),
     option("file", "the file to add, or the name to remove", metavar="FILE", nargs="?"),
     option("--name", "its name: small letters, digits, - and _ (default: that of the file)"),
     examples="lexiscope vocabulary add reviews.csv --name reviews",
@@ -33,7 +40,9 @@ def run(args: argparse.Namespace) -> None:
     library = Library(args.data)
     vocabularies = library.vocabularies
     if args.action == "list":
-        for name in vocabularies.names():
+        if not (names := vocabularies.names()):
+            print(f"No vocabulary in {vocabularies.folder}; `lexiscope vocabulary add FILE` makes one.")
+        for name in names:
             print(plain(f"{name}  {file_size(vocabularies.path(name).stat().st_size)}"))
         return
     if not args.file:

@@ -102,26 +102,19 @@ CHANCE_SHARE = 0.01  # so many random vectors have a z above the line of chance
 def worth_charts(rows: Sequence[Any]) -> list[LineChart]:
     """Chart by layer the share of vectors above chance, by kinds, and that of neurons by what they do with what they
     read. `rows` have the fields of a LayerRow."""
-    charts: list[LineChart] = []
+    charts, chance = list[LineChart](), [Level("chance", CHANCE_SHARE)]
     for title, field, names, levels in (
-        ("Neurons above chance", "above", ("ff_key", "ff_up", "ff_value"), [Level("chance", CHANCE_SHARE)]),
-        ("Subheads above chance", "above", ("w_q", "w_k", "w_v", "w_o"), [Level("chance", CHANCE_SHARE)]),
-        ("Directions above chance", "above", DIRECTION_KINDS, [Level("chance", CHANCE_SHARE)]),
+        ("Neurons above chance", "above", ("ff_key", "ff_up", "ff_value"), chance),
+        ("Subheads above chance", "above", ("w_q", "w_k", "w_v", "w_o"), chance),
+        ("Directions above chance", "above", DIRECTION_KINDS, chance),
         ("Neurons by class", "classes", ("strengthening", "weakening", "proportional"), []),
     ):
         shown = sorted((row.layer, getattr(row, field)) for row in rows if getattr(row, field))
-        lines = [
-            Line(
-                name,
-                name.removesuffix("ing"),
-                [_sum_of(shares, name) for _, shares in shown],
-                colour,
-                mark,
-                dashed=mark == "none",
-            )
-            for name, (colour, mark) in zip(names, _LOOKS.items(), strict=False)
-            if any(_sum_of(shares, name) is not None for _, shares in shown)
-        ]
+        lines = []
+        for name, (colour, mark) in zip(names, _LOOKS.items(), strict=False):
+            ys = [_sum_of(shares, name) for _, shares in shown]
+            if any(y is not None for y in ys):
+                lines.append(Line(name, name.removesuffix("ing"), ys, colour, mark, dashed=mark == "none"))
         if lines:
             charts.append(LineChart(title, "layer", [layer for layer, _ in shown], lines, percent, levels))
     return charts

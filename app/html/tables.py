@@ -65,9 +65,10 @@ def html(
     ]
     written.append("</thead>\n<tbody>\n")
     key = table.key if row_id or marked else None
+    at_line = f'<tr class="line"><td colspan="{len(columns)}"><span>{escape_text(line[1])}</span>\n' if line else ""
     for at_row, row in enumerate(rows):
         if line and line[0] == at_row:
-            written.append(_line(line[1], columns))
+            written.append(at_line)
         of_row = key(row) if key else None
         identified = f' id="{row_id}{_name(of_row)}"' if row_id else ""
         written.append(f"<tr{identified}{_DOT if marked and of_row in marked else ''}>")
@@ -78,7 +79,7 @@ def html(
             written.append(write(row))
         written.append("\n")
     if line and line[0] == len(rows):
-        written.append(_line(line[1], columns))
+        written.append(at_line)
     if not rows and empty:
         written.append(f'<tr><td><td colspan="{len(columns) - 1}" class="none">{escape_text(empty)}\n')
     written.append("</tbody></table>")
@@ -99,10 +100,6 @@ def z_cells(chance: Chance | None) -> Macro:
 
 
 _DOT = ' class="m"'
-
-
-def _line(text: str, columns: Sequence[Column]) -> str:
-    return f'<tr class="line"><td colspan="{len(columns)}">{escape_text(text)}\n'
 
 
 def _name(key: Any) -> str:
@@ -188,7 +185,7 @@ def _cell(
 def _number(value: float | None, format: str) -> str:
     if value is None:
         return "–"
-    return f"{value:{format}}" if format else str(value) if isinstance(value, int) else number(value)
+    return f"{value:{format}}".replace("-", "−") if format else str(value) if isinstance(value, int) else number(value)
 
 
 def _address(column: Column, row: Row, written: Any) -> str:

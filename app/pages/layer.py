@@ -339,7 +339,7 @@ def _ordered_neurons(index: Index, layer: int, ask: LayerArguments, token: int |
 
 def _all_z(index: Index, layer: int, lens: str) -> Floats:
     """Return z of the first token of each neuron's value, (d_mlp,); NaN where it is not stored."""
-    both = index.all_z(layer, "ff_value", lens) if "ff_value" in index.stored.kinds else None
+    both = index.all_z(layer, "ff_value", lens)
     return np.full(index.shape.d_mlp, np.nan, np.float32) if both is None else both[:, 0]
 
 

@@ -6,6 +6,8 @@ import pytest
 from tests.browser.tabs import OpenTab, check_in_light_and_dark
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES
 
+FIRST_ROW = "Math.min(...[...document.querySelectorAll('main tbody tr')].map(row => row.getBoundingClientRect().top))"
+
 PAIRS_ON_A_CARD = """card => {
   const [from, to] = document.querySelectorAll(".t");
   card.classList.remove("none");
@@ -45,6 +47,26 @@ def test_script_moves_nothing(visit: OpenTab, name: str) -> None:
         boxes = [heading.bounding_box() for heading in page.get_by_role("heading").all()]
         places.append([round(box["y"]) for box in boxes if box])
     assert places[0] == places[1] != []
+
+
+@pytest.mark.parametrize("name", ["layer", "vectors", "sample"])
+def test_the_first_row_stands_on_the_first_screen(visit: OpenTab, name: str) -> None:
+    """What explains a table is short, or folded."""
+    page = visit(viewport={"width": 1280, "height": 900}).go(PAGES[name])
+    assert page.evaluate(FIRST_ROW) <= 450
+
+
+def test_a_long_list_of_high_bias_ends_in_dots(visit: OpenTab) -> None:
+    """Where it is cut, a reader sees that it is."""
+    page = visit(viewport={"width": 1280, "height": 900}).go(PAGES["token"])
+    cell = page.locator(".places td:nth-child(3)").first
+    cell.evaluate(
+        "cell => { cell.innerHTML = `<details class=bias><summary>${'word '.repeat(30)}</summary></details>`; }"
+    )
+    summary = cell.locator("summary")
+    inside = "summary => summary.getBoundingClientRect().right <= summary.closest('td').getBoundingClientRect().right"
+    assert summary.evaluate(inside)
+    assert summary.evaluate("summary => getComputedStyle(summary).textOverflow") == "ellipsis"
 
 
 def test_long_words_fit_on_a_phone(visit: OpenTab) -> None:

@@ -93,6 +93,15 @@ def test_addresses_as_people_write_them(run: Run, data: Path, asked: str, view: 
     assert "tiny" in out
 
 
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_table_of_a_layer_fits_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """No heading is cut into letters; columns that have no room are left out."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    heading = next(line for line in run("show tiny layer 1")[1].splitlines() if "neuron" in line).split()
+    assert {"neuron", "key", "value", "coherence", "similarity", "z"} <= {*heading}
+    assert ("class" in heading) == (width == 140)
+
+
 def test_json_is_whole_unless_k_says_otherwise(run: Run) -> None:
     for options, n in (("", D_VOCAB), ("--k 5", 5)):
         _, out, _ = run(f"show long ff 0 0 --json {options}")

@@ -31,7 +31,10 @@ def test_add_list_remove(run: Run, data: Path, tmp_path: Path, file: str, conten
     assert f"tokens of {GPT2} occur in it" in out
     assert name in run("vocabulary", "list", "--data", data)[1]
     assert run("vocabulary", "remove", name, "--data", data)[0] == 0
-    assert run("vocabulary", "list", "--data", data)[1] == ""
+    for words in (("vocabulary", "list"), ("vocabulary",)):
+        code, out, _ = run(*words, "--data", data)
+        assert code == 0
+        assert "lexiscope vocabulary add" in out
 
 
 @pytest.mark.parametrize(("arguments", "content", "said"), [

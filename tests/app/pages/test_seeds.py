@@ -153,8 +153,8 @@ def test_the_page_by_fit(live: TestClient) -> None:
     assert html.count('<tr class="line">') == 1
     before = html.split('<tr class="line">')[0]
     assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
-    assert f"{view['chance']:.3f}: what the best vector for 2 random words" in html
-    assert "Being about one of them alone is enough for that" in html  # of several words
+    assert f"The best vector for 2 random words as frequent as these reaches {view['chance']:.3f}" in html
+    assert "by one of them alone" in html  # of several words
     assert html.count('<th scope="row"') == len(view["results"])
     assert (f"{len(folded)} more, folded" in html) == bool(folded)
     assert '<input type="hidden" name="rank" value="fit">' in html

@@ -46,7 +46,7 @@ def test_the_tables_are_cut_where_chance_begins(live: TestClient, path: str) -> 
         section = text.partition(f'id="{end}"')[2].partition(f'id="{other}"' if other else "</main>")[0]
         found = [neuron for neuron in view["neurons"] if neuron["end"] == end]
         above, below = section.partition('<tr class="line">')[::2]
-        assert f"{view['chance']:.2f}: what the best of all neurons reaches" in below
+        assert f"The best of all neurons reaches {view['chance']:.2f} with" in below
         for part, is_above in ((above, True), (below, False)):
             wanted = [n for n in found if (n["score"] > view["chance"]) == is_above]
             names = [f"/ff/{n['layer']}/{n['neuron']}" for n in wanted]

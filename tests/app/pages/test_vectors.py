@@ -211,6 +211,12 @@ def test_the_interval(k: int, n: int, low: float, high: float) -> None:
     assert wilson(k, n) == pytest.approx((low, high), abs=1e-4)
 
 
+@pytest.mark.parametrize("model", [LLAMA, DIFFERENCE])
+def test_what_is_measured_is_not_said_to_be_missing(client: TestClient, model: str) -> None:
+    for path in ("", "/layer/1", "/ff/1/3", "/head/1/2/sub/0", "/head/1/2/svd/0", "/vectors", "/sample"):
+        assert "Not measured yet" not in client.get(f"/{model}{path}").text
+
+
 def test_an_index_without_z_answers_and_says_so(tmp_path: Path) -> None:
     write_index(tmp_path / "old", make_manifest(model="old"))
     with visit(tmp_path) as visitor:
@@ -218,6 +224,10 @@ def test_an_index_without_z_answers_and_says_so(tmp_path: Path) -> None:
             answer = visitor.get(f"/old/{page}?good=0" if page == "sample" else "/old/vectors")
             assert answer.status_code == 200
             assert "has no z of these vectors" in answer.text
+        for path in ("", "/layer/0", "/ff/0/1", "/head/0/1/sub/0", "/head/0/1/svd/0"):
+            text = visitor.get(f"/old{path}").text
+            assert "Not measured yet" in text, path
+            assert "</code> adds it to this index" in text, path
         view = visitor.get("/old/vectors.json").json()
         assert {row["z"] for row in view["rows"]} == {None}
         assert view["chance"] is None

@@ -203,3 +203,16 @@ def test_a_full_list_and_a_run_come_from_the_worker(live: TestClient, kept: dict
     assert len(run["prediction"]) == 6
     shown = live.get(f"/{GPT2}/prompt?text=the+dog&panel=evolution&preset=words")
     assert 'aria-label="Tokens"' in shown.text
+
+
+def test_a_vocabulary_without_tokens(data: Path, workers: str, tmp_path: Path) -> None:
+    """As one of numbers together with `preset=words`: every list is empty, but no page breaks."""
+    (tmp_path / GPT2).symlink_to(data / GPT2)
+    (tmp_path / "vocabularies").mkdir()
+    (tmp_path / "vocabularies" / "none.txt").touch()
+    live_pages = ("prompt?text=the+dog&panel=patterns,evolution,neurons", "seeds?words=dog&rank=fit&heads=1",
+                  "heads?words=dog", "transition?pairs=dog%3Elion", "ff/1/3?reading=full",
+                  "head/1/2/vo?reading=full")  # fmt: skip
+    with visit(tmp_path, worker_url=workers) as visitor:
+        for path in (*live_pages, "vectors?kind=ff_key", "sample?n=5", "layer/1?sort=norm"):
+            assert visitor.get(f"/{GPT2}/{path}&vocabulary=none").status_code == 200, path
