@@ -238,6 +238,17 @@ def test_files_that_cannot_be_read(tmp_path: Path, make: Callable[[Path], None],
         TensorFile(tmp_path / "a")
 
 
+@pytest.mark.parametrize(
+    "starts", [[], [7], [3, 0, 3, 5], [1999, 1000, 1500], [0, 9_999_996, 5], [*range(0, 10_000_000, 5_000)]]
+)
+def test_rows_that_are_close_or_far_apart(tmp_path: Path, starts: list[int]) -> None:
+    numbers = np.arange(10_000_000, dtype=np.uint32)
+    path = tmp_path / "a"
+    write_tensors(path, {"before": np.zeros(3, np.uint8), "n": numbers.reshape(1000, 10_000)}, {})
+    found = TensorFile(path).rows("n", np.array(starts, np.int64), 4)
+    assert found.tolist() == [[start, start + 1, start + 2, start + 3] for start in starts]
+
+
 ZEROS = {"a": np.zeros(3, np.uint8)}
 
 
