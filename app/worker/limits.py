@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lexiscope.app.settings import Settings
-from lexiscope.precompute.live.wire.asks import (
-    PromptAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-    TransitionAsk,
-)
+from lexiscope.precompute.live.wire import asks
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.fields import Ask
 
@@ -31,17 +23,17 @@ class Limits:
 
     def check_lists(self, ask: Ask[Any]) -> None:
         match ask:
-            case SeedsAsk():
+            case asks.SeedsAsk():
                 self._check("a seed search", len(ask.words), "words")
-            case RelationAsk() | TransitionAsk():
+            case asks.RelationAsk() | asks.TransitionAsk():
                 self._check("a relation", len(ask.pairs), "pairs")
-            case ThroughHeadsAsk():
+            case asks.ThroughHeadsAsk():
                 self._check("a table of heads", sum(map(len, ask.words)), "words")
-            case PromptAsk():
+            case asks.PromptAsk():
                 self._check("a run", len(ask.changes), "changes")
                 self._check("a run", len(ask.neurons), "neurons")
 
-    def check_heads(self, ask: ThroughHeadsAsk, n_heads: int) -> None:
+    def check_heads(self, ask: asks.ThroughHeadsAsk, n_heads: int) -> None:
         """Refuse a request for too many heads times words: each takes two products with the vocabulary."""
         words, heads = len(ask.words), len(ask.layers) * (n_heads if ask.head is None else 1)
         if words * heads > (limit := self.settings.heads_limit):
@@ -101,20 +93,20 @@ class Limits:
 
 def _described(ask: Ask[Any], tokens: int) -> str:
     match ask:
-        case PromptAsk():
+        case asks.PromptAsk():
             number = f"{len(ask.panel)} panel{'s' * (len(ask.panel) > 1)}"
             panels = f"{number} ({', '.join(sorted(ask.panel))})" if ask.panel else "no panels"
             twice = ", once changed and once not," if ask.changes else ""
             return f"a run of {tokens} tokens{twice} with {panels}"
-        case StatesAsk():
+        case asks.StatesAsk():
             return f"a run of {tokens} tokens"
-        case StatesReadingAsk():
+        case asks.StatesReadingAsk():
             return f"{tokens} states as tokens"
-        case RelationAsk() | TransitionAsk():
+        case asks.RelationAsk() | asks.TransitionAsk():
             return f"a relation of {len(ask.pairs)} pairs"
-        case SeedsAsk(heads=1):
+        case asks.SeedsAsk(heads=1):
             return "a seed search with all heads"
-        case SeedsAsk():
+        case asks.SeedsAsk():
             return "a seed search"
         case _:
             return "this"
@@ -123,7 +115,7 @@ def _described(ask: Ask[Any], tokens: int) -> str:
 def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> Iterator[str]:
     """Yield texts that name what a visitor could ask for instead, which takes less time."""
     match ask:
-        case PromptAsk():
+        case asks.PromptAsk():
             if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):
                 yield f"up to {fewer} tokens would do"
             without = {
@@ -133,17 +125,17 @@ def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> It
             if without:
                 panel = min(without, key=without.__getitem__)
                 yield f"without {panel} it takes about {_seconds(without[panel])}"
-        case StatesAsk() | StatesReadingAsk():
+        case asks.StatesAsk() | asks.StatesReadingAsk():
             if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):
                 yield f"up to {fewer} tokens would do"
-        case RelationAsk():
+        case asks.RelationAsk():
             yield f"up to {int(limit * len(ask.pairs) / estimate(ask, 0))} pairs would do"
-        case TransitionAsk():
+        case asks.TransitionAsk():
             yield "ask for fewer neurons (k) or fewer pairs"
-        case SeedsAsk(heads=1):
+        case asks.SeedsAsk(heads=1):
             plain = estimate(ask.model_copy(update={"heads": 0}), 0)
             yield f"without heads it takes about {_seconds(plain)}"
-        case SeedsAsk(rank="fit"):
+        case asks.SeedsAsk(rank="fit"):
             by_score = estimate(ask.model_copy(update={"rank": "score"}), 0)
             yield f"by the paper's score (rank=score) it takes about {_seconds(by_score)}"
 

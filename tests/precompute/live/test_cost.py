@@ -11,17 +11,7 @@ from lexiscope.precompute.live.cost import PASS_OVERHEAD_TOKENS, RANK_COST, ask_
 from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.panels.attention import NUMBER_COST
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS
-from lexiscope.precompute.live.wire.asks import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-    TransitionAsk,
-)
+from lexiscope.precompute.live.wire import asks
 from lexiscope.precompute.live.wire.fields import Ask, Lens
 from lexiscope.precompute.live.wire.grammar import HeadOff, Term, Word, WordPair
 from lexiscope.precompute.weights.checkpoint import Checkpoint
@@ -38,16 +28,16 @@ def multiplications(work: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("ask", [
-    PromptAsk(text=TEXT),
-    PromptAsk(text=TEXT * 3, panel=("evolution",)),
-    PromptAsk(text=TEXT, panel=("coverage", "neurons",)),
-    PromptAsk(text=TEXT, panel=("attention", "patterns",), head=1),
-    PromptAsk(text=TEXT, panel=("patterns",), head=1, rows="tokens"),
-    PromptAsk(text=TEXT, panel=("patterns",), lens="cosine", convention="exact"),
-    PromptAsk(text=TEXT, panel=("evolution",), off=OFF),
-    PromptAsk(text=TEXT, panel=("attribution",)),
+    asks.PromptAsk(text=TEXT),
+    asks.PromptAsk(text=TEXT * 3, panel=("evolution",)),
+    asks.PromptAsk(text=TEXT, panel=("coverage", "neurons",)),
+    asks.PromptAsk(text=TEXT, panel=("attention", "patterns",), head=1),
+    asks.PromptAsk(text=TEXT, panel=("patterns",), head=1, rows="tokens"),
+    asks.PromptAsk(text=TEXT, panel=("patterns",), lens="cosine", convention="exact"),
+    asks.PromptAsk(text=TEXT, panel=("evolution",), off=OFF),
+    asks.PromptAsk(text=TEXT, panel=("attribution",)),
 ])  # fmt: skip
-def test_a_run(case: Case, ask: PromptAsk) -> None:
+def test_a_run(case: Case, ask: asks.PromptAsk) -> None:
     tokens, s = case.engine.token_count(ask.text), case.engine.shape
     runs = 2 if ask.changes else 1
     other: float = runs * s.n_layers * PASS_OVERHEAD_TOKENS * token_cost(s)  # what is no multiplication
@@ -60,9 +50,9 @@ def test_a_run(case: Case, ask: PromptAsk) -> None:
 
 
 @pytest.mark.parametrize("ask", [
-    RelationAsk(pairs=(WordPair(source="dog", target="lion"),) * 3),
-    ThroughHeadsAsk(words=((Word(word="dog"),), (Word(word="lion"),)), layers=(0, 1)),
-    ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(1,), head=1),
+    asks.RelationAsk(pairs=(WordPair(source="dog", target="lion"),) * 3),
+    asks.ThroughHeadsAsk(words=((Word(word="dog"),), (Word(word="lion"),)), layers=(0, 1)),
+    asks.ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(1,), head=1),
 ])  # fmt: skip
 def test_heads(case: Case, ask: Ask[Any]) -> None:
     assert case.engine.cost(ask) == pytest.approx(multiplications(lambda: case.engine.answer(ask)), rel=0.3)
@@ -73,7 +63,7 @@ def test_a_transition(case: Case, lens: Lens) -> None:
     """The deviations of scores are kept; ranks are the products that torch counts, strengths are no products."""
     pairs = (WordPair(source="dog", target="lion"), WordPair(source="horse", target="dog"))
     s, engine = case.engine.shape, Engine.load(Checkpoint.open(case.folder), "cpu")
-    few, many = (TransitionAsk(pairs=pairs, k=k, lens=lens) for k in (1, 1000))
+    few, many = (asks.TransitionAsk(pairs=pairs, k=k, lens=lens) for k in (1, 1000))
     before, counted = engine.cost(few), multiplications(lambda: engine.answer(many))
     kinds = [kind for kind in s.kinds if kind.startswith("ff_")]
     tokens = s.d_vocab * (1 if s.tied else 2)
@@ -92,24 +82,25 @@ def test_a_transition(case: Case, lens: Lens) -> None:
 @pytest.mark.parametrize(("layer", "layers"), [(None, 3), (0, 1), (1, 2)])
 def test_states(case: Case, layer: int | None, layers: int) -> None:
     """Only the layers up to the one that is asked for run."""
-    ask, s = StatesAsk(text=TEXT, layer=layer), case.engine.shape
+    ask, s = asks.StatesAsk(text=TEXT, layer=layer), case.engine.shape
     tokens = case.engine.token_count(TEXT)
     other = layers * PASS_OVERHEAD_TOKENS * token_cost(s)
     counted = multiplications(lambda: case.engine.answer(ask))
     assert case.engine.cost(ask, tokens) - other == pytest.approx(counted, rel=0.3)
-    given = StatesReadingAsk(states=case.engine.answer(ask)["states"])
+    given = asks.StatesReadingAsk(states=case.engine.answer(ask)["states"])
     counted = multiplications(lambda: case.engine.answer(given))
     assert case.engine.cost(given, tokens) == pytest.approx(counted, rel=0.3)
 
 
 @pytest.mark.parametrize(("cheap", "dear"), [
-    (SeedsAsk(words=DOG, kind=("ff_value",)), SeedsAsk(words=DOG, kind=("ff_value", "w_o"))),
-    (SeedsAsk(words=DOG, kind=("w_o",)), SeedsAsk(words=DOG, kind=("w_o",), heads=True)),
-    (ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"), ReadingAsk(kind="w_o", layer=0, index=0, reading="mlp")),
-    (PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm"),
-     PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")),
-    (ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"),
-     PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm")),
+    (asks.SeedsAsk(words=DOG, kind=("ff_value",)), asks.SeedsAsk(words=DOG, kind=("ff_value", "w_o"))),
+    (asks.SeedsAsk(words=DOG, kind=("w_o",)), asks.SeedsAsk(words=DOG, kind=("w_o",), heads=True)),
+    (asks.ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"),
+     asks.ReadingAsk(kind="w_o", layer=0, index=0, reading="mlp")),
+    (asks.PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm"),
+     asks.PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")),
+    (asks.ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"),
+     asks.PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm")),
 ])  # fmt: skip
 def test_cheap_and_dear(case: Case, cheap: Ask[Any], dear: Ask[Any]) -> None:
     w = case.engine.weights
@@ -118,8 +109,8 @@ def test_cheap_and_dear(case: Case, cheap: Ask[Any], dear: Ask[Any]) -> None:
 
 @pytest.mark.parametrize("reading", ["mlp", "first", "pseudo"])
 @pytest.mark.parametrize("again", [
-    ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"),
-    PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm"),
+    asks.ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"),
+    asks.PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm"),
 ])  # fmt: skip
 def test_what_is_kept_costs_once(case: Case, again: Ask[Any], reading: str) -> None:
     w, dear = case.engine.weights, again.model_copy(update={"reading": reading})
@@ -131,14 +122,14 @@ def test_directions_cost_once(case: Case) -> None:
     """Those of a matrix are made together, and then kept; what a kind costs is that of its signs."""
     engine = Engine.load(Checkpoint.open(case.folder), "cpu")
     w, s = engine.weights, engine.shape
-    ask = SeedsAsk(words=DOG, kind=("vo_out", "qk_key"))
+    ask = asks.SeedsAsk(words=DOG, kind=("vo_out", "qk_key"))
     first, one = ask_cost(w, ask), ask_cost(w, ask.model_copy(update={"kind": ("vo_in",)}))
     counted = multiplications(lambda: [w.vectors("vo_in", layer) for layer in range(s.n_layers)])
     assert 1 <= counted / (s.n_layers * s.n_heads * s.d_head * row_cost(s)) < 2  # decompositions are small beside it
     after = ask_cost(w, ask.model_copy(update={"kind": ("vo_in",)}))
     assert one - after == s.n_layers * s.n_heads * s.d_head * row_cost(s)
     assert first - ask_cost(w, ask) == one - after  # those of qk are to be made
-    reading = ReadingAsk(kind="qk_key", layer=0, index=0, reading="norm")
+    reading = asks.ReadingAsk(kind="qk_key", layer=0, index=0, reading="norm")
     assert ask_cost(w, reading) == row_cost(s) * (1 + s.n_heads * s.d_head)
     assert ask_cost(w, reading.model_copy(update={"kind": "vo_in"})) == row_cost(s)
 
