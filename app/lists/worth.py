@@ -77,6 +77,13 @@ def above_chance(index: Index, kind: str, lens: str, z: Array) -> Array:
     return np.nan_to_num(z, nan=-np.inf) > np.float32(chance.line99)
 
 
+def known_z(index: Index, layer: int, kind: str, lens: str) -> Array:
+    """Return z of the first token of every list of a kind, (n,); raise NotStored if that is not known."""
+    if (z := index.all_z(layer, kind, lens)) is None:
+        raise _not_stored(index, f"z of {kind} of layer {layer}")
+    return z[:, 0]
+
+
 def shares_above(index: Index, layer: int, lens: str) -> dict[str, float] | None:
     """Return by kind the share of a layer's vectors whose z is above the line of chance."""
     of_kinds = {kind: index.all_z(layer, kind, lens) for kind in index.stored.kinds if index.chance(kind, lens)}

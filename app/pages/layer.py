@@ -25,6 +25,7 @@ from lexiscope.app.lists.worth import (
     Cosines,
     above_chance,
     cosines_as_data,
+    known_z,
     mismatched,
     of_class,
 )
@@ -331,7 +332,7 @@ def _ordered_neurons(index: Index, layer: int, ask: LayerArguments, token: int |
         chosen = np.unique(np.concatenate([listings.index for listings in found.values()]))
     if ask.above:
         check_kinds(index, "ff_value")
-        chosen = chosen[above_chance(index, "ff_value", lens, _all_z(index, layer, lens)[chosen])]
+        chosen = chosen[above_chance(index, "ff_value", lens, known_z(index, layer, "ff_value", lens)[chosen])]
     if ask.of_class:
         chosen = chosen[of_class(index, layer, ask.of_class)[chosen]]
     return chosen[_order(index, shard, chosen, lens, sort, kinds)]
@@ -364,7 +365,7 @@ def _order(index: Index, shard: Shard, chosen: Array, lens: str, sort: str, kind
         "norm": lambda: shard.all_norms("ff_value"),
         "coherence": lambda: shard.all_coherences("ff_value", lens),
         "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger similarity of the two ends
-        "z": lambda: _all_z(index, shard.layer, lens),
+        "z": lambda: known_z(index, shard.layer, "ff_value", lens),
         # the larger change of key and value
         "change": lambda: np.fmax.reduce([vector_changes(shard, kind) for kind in kinds]),
     }

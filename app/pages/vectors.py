@@ -172,6 +172,8 @@ def vectors(site: ModelSite, at: VectorsAt, ask: VectorsArguments) -> VectorsVie
     found, common = _read(site, ask)
     if ask.above:
         found = found[above_chance(site.index, ask.kind, ask.lens, found["z"])]
+        without = [at for at in site.index.layers if site.index.all_z(at, ask.kind, ask.lens) is None]
+        common["missing"] = sorted({*common["missing"], *without})
     found = found[np.argsort(-found[ask.sort], kind="stable")]  # those without the number come last
     page, size = site.window(ask.page, site.settings.layer_rows)
     blocks = (found[start : start + ROWS_AT_ONCE] for start in range(0, len(found), ROWS_AT_ONCE))

@@ -55,7 +55,7 @@ def ordered(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 @given(
     name=st.sampled_from(sorted(SHAPES)),
     lens=st.sampled_from(LENSES),
-    sort=st.sampled_from([sign + sort for sort in SORTS for sign in ("", "-")]),
+    sort=st.sampled_from([sign + sort for sort in SORTS if sort != "z" for sign in ("", "-")]),  # z is not stored here
     number=st.none() | st.integers(0, D_VOCAB - 1),
     size=st.integers(1, 7),
 )

@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from starlette.testclient import TestClient
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES
 from tests.support.pages import parsed
-from tests.support.site import DIFFERENCE, GPT2, LLAMA
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, visit
 
 
 def line99(index: Index, kind: str, lens: str) -> float:
@@ -125,3 +126,18 @@ def test_shares_on_the_models_page(site_data: Path, client: TestClient) -> None:
     assert "above the line of chance" in client.get(f"/{LLAMA}.md").text
     unbuilt = client.get(f"/{GPT2}.json").json()["rows"][-1]
     assert (unbuilt["above"], unbuilt["classes"]) == (None, None)
+
+
+def test_a_layer_whose_z_is_not_there_yet(site_data: Path, tmp_path: Path) -> None:
+    """It is neither sorted by z nor said to have nothing above chance."""
+    shutil.copytree(site_data / LLAMA, tmp_path / LLAMA)
+    (tmp_path / LLAMA / "stats-1.v2.safetensors").unlink()
+    with visit(tmp_path) as visitor:
+        for asked in ("sort=z", "sort=-z", "above=chance"):
+            assert visitor.get(f"/{LLAMA}/layer/0.json?{asked}").status_code == 200
+            refused = visitor.get(f"/{LLAMA}/layer/1.json?{asked}")
+            assert refused.status_code == 404
+            assert f"lexiscope precompute {LLAMA}" in refused.text
+        assert visitor.get(f"/{LLAMA}/layer/1").status_code == 200
+        assert visitor.get(f"/{LLAMA}/vectors.json").json()["missing"] == []
+        assert visitor.get(f"/{LLAMA}/vectors.json?above=chance").json()["missing"] == [1]
