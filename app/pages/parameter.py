@@ -274,7 +274,7 @@ class DirectionView(ParameterView):
 def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
     index = site.index
-    vectors = at.vectors(index)
+    vectors = _vectors_of(site, at, ask)
     lists, all_ids = _lists(site, at, ask, vectors)
     shard = index.shard(at.layer)
     ids = dict(zip(lists, all_ids, strict=True))  # (E, K) each
@@ -310,7 +310,7 @@ def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
 def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView:
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
     index = site.index
-    vectors = at.vectors(index)
+    vectors = _vectors_of(site, at, ask)
     lists, all_ids = _lists(site, at, ask, vectors)
     shard = index.shard(at.layer)
     ids = {SUBHEAD_KINDS[name]: of_vector for name, of_vector in zip(lists, all_ids, strict=True)}  # (E, K) each
@@ -344,7 +344,7 @@ def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> Directi
     unrelated: only their number is the same.
     """
     index = site.index
-    stored = at.vectors(index)
+    stored = _vectors_of(site, at, ask)
     lists, _ = _lists(site, at, ask, stored)
     shard = index.shard(at.layer)
     values = {matrix: shard.heads.all_singular(matrix)[at.head] for matrix in index.stored.directions}
@@ -373,9 +373,7 @@ def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[Rea
     difference of two models."""
     if not ask.reading:
         return []
-    length = _length(site, ask)
-    check_lens(site.index, ask.lens)
-    vectors = at.vectors(site.index)
+    length, vectors = _length(site, ask), _vectors_of(site, at, ask)
     check_can_run(site.index)
     common = {
         "layer": at.layer,
@@ -392,13 +390,19 @@ def _lists(
 ) -> tuple[dict[str, Vector], Array]:
     """Return the lists of each vector by the vector's name, and all stored token ids (vectors, both ends of the list,
     entries)."""
-    length = _length(site, ask)
-    check_lens(site.index, ask.lens)
-    shard = site.index.shard(at.layer)
+    length, shard = _length(site, ask), site.index.shard(at.layer)
     lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, None if site.outside else length)
     if site.outside:
         lists = keep_vectors(lists, site.outside, length)
     return dict(zip(vectors, lists, strict=True)), ids
+
+
+def _vectors_of(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> Mapping[str, tuple[str, int]]:
+    """Return the kind and the row of each vector by the vector's name. Of several mistakes in an address, a wrong
+    length of lists is named first."""
+    _length(site, ask)
+    check_lens(site.index, ask.lens)
+    return at.vectors(site.index)
 
 
 def _length(site: ModelSite, ask: VectorArguments) -> int:
