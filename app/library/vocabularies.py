@@ -104,7 +104,7 @@ class Vocabularies:
 
     def _read_found(self, key: tuple[str, str], stamp: Stamp, d_vocab: int) -> Array | None:
         try:
-            content = read_regular(self._found(*key))
+            content = read_regular(self._found_file(*key))
         except OSError:
             return None
         mark, bits = content[: len(_mark(stamp))], content[len(_mark(stamp)) :]
@@ -114,10 +114,10 @@ class Vocabularies:
 
     def _write_found(self, key: tuple[str, str], stamp: Stamp, tokens: Array) -> None:
         with suppress(OSError, BuildError):  # a server may not write here; it keeps the tokens in memory
-            self._found(*key).parent.mkdir(parents=True, exist_ok=True)
-            write_beside(self._found(*key), (_mark(stamp), np.packbits(tokens).tobytes()))
+            self._found_file(*key).parent.mkdir(parents=True, exist_ok=True)
+            write_beside(self._found_file(*key), (_mark(stamp), np.packbits(tokens).tobytes()))
 
-    def _found(self, name: str, tokenizer_sha256: str) -> Path:
+    def _found_file(self, name: str, tokenizer_sha256: str) -> Path:
         return self.folder / FOUND / f"{name}.{tokenizer_sha256[:16]}"
 
 

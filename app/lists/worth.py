@@ -17,8 +17,8 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 
 FAR = 1.5  # a z of so many times the line of chance is far above it
 ALIGNED = 0.5  # two vectors of a neuron with a larger cosine, or smaller than minus this, belong together
-# A vector acts through the final norm if it is among so many of its layer with the largest norms, and the variance of
-# its cosines with the unembedding is so much smaller than the layer's median, which chance hardly ever gives.
+# A vector may act through the final norm if it is among so many of its layer with the largest norms, and the variance
+# of its cosines with the unembedding is so much smaller than the layer's median, which chance hardly ever gives.
 LONGEST, FLATTEST = 0.05, 0.7
 
 NEURON_PAIRS = ("key_value", "up_value", "key_up")  # in the order of the index
@@ -52,7 +52,7 @@ CHANCE: Any = Field(
 
 
 class ThroughNorm(TypedDict):
-    """What tells that a vector acts through the final norm, so that its list means little."""
+    """Numbers that tell that a vector may act through the final norm, so that its list means little."""
 
     variance: Annotated[float, Field(description="Of the cosine with the rows of the unembedding")]
     of_median: Annotated[float, Field(description="The variance over the median of the layer: below 0.7")]
@@ -61,7 +61,7 @@ class ThroughNorm(TypedDict):
 
 def standing(z: float, chance: Chance) -> str:
     """Say where a z stands: that of the first token at the top or, if it is negative, at the bottom."""
-    match chance.place(abs(z)):
+    match chance.standing(abs(z)):
         case "near":
             return "as 1 to 5 % of random vectors reach"
         case "within":
@@ -104,7 +104,7 @@ def class_shares(index: Index, layer: int) -> dict[str, float] | None:
 def through_norm(
     index: Index, shard: Shard, kind: str, row: int, moments: Moments | None, chance: Chance | None
 ) -> ThroughNorm | None:
-    """Say why a vector acts through the final norm; None if it does not, or if its list stands out all the same."""
+    """Say why a vector may act through the final norm; None if nothing tells so, or if its list stands out."""
     if SIDES[kind] == "reads" or kind in DIRECTION_KINDS or not moments or not chance:  # directions have no length
         return None
     norms = shard.all_norms(kind)

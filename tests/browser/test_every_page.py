@@ -51,13 +51,13 @@ def test_script_moves_nothing(visit: OpenTab, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["layer", "vectors", "sample"])
 def test_the_first_row_stands_on_the_first_screen(visit: OpenTab, name: str) -> None:
-    """What explains a table is short, or folded."""
+    """A text that explains a table is short, or folded."""
     page = visit(viewport={"width": 1280, "height": 900}).go(PAGES[name])
     assert page.evaluate(FIRST_ROW) <= 450
 
 
 def test_a_long_list_of_high_bias_ends_in_dots(visit: OpenTab) -> None:
-    """Where it is cut, a reader sees that it is."""
+    """A reader sees where a text is cut."""
     page = visit(viewport={"width": 1280, "height": 900}).go(PAGES["token"])
     cell = page.locator(".places td:nth-child(3)").first
     cell.evaluate(

@@ -47,7 +47,7 @@ class Moments(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """What z of the first token reaches by chance under a lens: 95 and 99 % of random vectors stay under these lines.
+    """The z of the first token that random vectors reach under a lens: 95 and 99 % of them stay under these lines.
     The higher of two sources counts; a source is None if none of its vectors has scores that differ."""
 
     gaussian: tuple[float, float] | None  # (95 %, 99 %) of Gaussian vectors
@@ -62,7 +62,7 @@ class Chance:
         known = [of_source for of_source in (gaussian, mixtures) if of_source]
         return cls(gaussian, mixtures, *map(max, zip(*known, strict=True))) if known else None
 
-    def place(self, z: float) -> Literal["above", "near", "within"]:
+    def standing(self, z: float) -> Literal["above", "near", "within"]:
         """Say where a z stands: above what 99 % of random vectors reach, near (between 95 and 99 %), or within what
         they reach."""
         return "above" if z > self.line99 else "near" if z > self.line95 else "within"

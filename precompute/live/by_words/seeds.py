@@ -43,7 +43,7 @@ NO_FIT = -1e30  # stands for the fit of a vector whose scores are all equal, so 
 
 
 class Likeness(NamedTuple):
-    """What random words have in common with the words that they stand for; equal ones reach the same."""
+    """The properties that random words share with the words they stand for; equal ones reach the same fit."""
 
     lens: Lens
     widen: int

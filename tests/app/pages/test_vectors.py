@@ -148,7 +148,7 @@ def test_the_same_seed_is_the_same_draw(site_data: Path, client: TestClient) -> 
 
 
 def test_a_draw_is_fair(client: TestClient) -> None:
-    """Of 12 vectors every one is drawn about equally often, none twice in a draw."""
+    """Each of 12 vectors is drawn about equally often, and none twice in a draw."""
     total = client.get(f"/{LLAMA}/sample.json?kind=w_k&layers=1").json()["total"]
     times: Counter[tuple[int, int]] = Counter()
     for seed in range(200):
@@ -207,7 +207,7 @@ def test_what_reads_well_stands_in_the_address(
     (2, 4, 0.1500, 0.8500), (0, 10, 0, 0.2775), (10, 10, 0.7225, 1), (5, 60, 0.0361, 0.1807), (0, 1, 0, 0.7935),
 ])  # fmt: skip
 def test_the_interval(k: int, n: int, low: float, high: float) -> None:
-    """As statistics programs print Wilson's."""
+    """The interval is what statistics programs print as Wilson's."""
     assert wilson(k, n) == pytest.approx((low, high), abs=1e-4)
 
 

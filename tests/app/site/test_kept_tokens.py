@@ -206,7 +206,7 @@ def test_a_full_list_and_a_run_come_from_the_worker(live: TestClient, kept: dict
 
 
 def test_a_vocabulary_without_tokens(data: Path, workers: str, tmp_path: Path) -> None:
-    """As one of numbers together with `preset=words`: every list is empty, but no page breaks."""
+    """A vocabulary of numbers keeps no token with `preset=words`: it empties lists and breaks no page."""
     (tmp_path / GPT2).symlink_to(data / GPT2)
     (tmp_path / "vocabularies").mkdir()
     (tmp_path / "vocabularies" / "none.txt").touch()

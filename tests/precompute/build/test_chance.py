@@ -173,7 +173,7 @@ def test_cosines_of_what_neurons_read_and_write(case: tuple[str, Path, Path], la
 
 @pytest.mark.parametrize("name", family_parameters())
 def test_what_the_norm_in_front_does(family_folder: Callable[[str], Path], name: str) -> None:
-    """What the build reads of the norm is what its module does with a stream."""
+    """The build reads of a norm what the norm's module does with a stream."""
     model = describe(Checkpoint.open(family_folder(name)))
     net = load_net(family_folder(name))
     generator = torch.Generator().manual_seed(1)
@@ -246,7 +246,7 @@ def test_where_there_is_no_line() -> None:
     both = Chance.of(np.array([[4, 6], [4.5, 5]], np.float32))
     assert both
     assert (both.line95, both.line99) == (4.5, 6)
-    assert [both.place(z) for z in (4.5, 4.6, 6, 6.1)] == ["within", "near", "near", "above"]
+    assert [both.standing(z) for z in (4.5, 4.6, 6, 6.1)] == ["within", "near", "near", "above"]
 
 
 def test_readers(built: Path, tmp_path: Path) -> None:

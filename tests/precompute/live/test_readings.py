@@ -57,7 +57,7 @@ def test_pseudo_gives_the_smallest_coefficients_of_tokens_that_make_the_vector(e
 
 
 def test_pseudo_of_embeddings_that_do_not_span_the_space() -> None:
-    """What lies outside of their span counts as nothing, and a vector that lies outside has the score 0 everywhere."""
+    """A part of a vector outside of their span counts as nothing, and a vector that lies outside scores 0."""
     generator = np.random.default_rng(1)
     flat = (generator.standard_normal((80, 5)) @ generator.standard_normal((5, 32))).astype(np.float32)
     v = generator.standard_normal((4, 32))

@@ -77,7 +77,7 @@ def fits(W: Float64, V: Float64, q: Float64, lens: str, widen: int) -> Float64:
 
 
 def numbers_of(case: Case, kind: str, lens: str, widen: int) -> dict[str, Float64]:
-    """What an answer says of each vector of a kind, for the words of EQUATION."""
+    """Return what an answer says of each vector of a kind, for the words of EQUATION."""
     W, V = embedding(case, SIDES[kind]), vectors(case, kind)
     terms, lengths = terms_of(W, case, EQUATION, lens), np.linalg.norm(V, axis=1)
     q, seen = average(terms), V / lengths[:, None] if lens == "cosine" else V

@@ -82,7 +82,7 @@ class Numpy:
         return np.asarray((scores[:, token] - scores.mean(axis=1)) / sd)
 
     def strength(self, source: int, target: int, sign: int) -> Float64:
-        """Of every neuron; NaN where a vector scores all tokens alike."""
+        """Return z of every neuron; NaN where a vector scores all tokens alike."""
         z, writes = self.z("ff_key", source), sign * self.z("ff_value", target)
         if "ff_up" in self.scores:
             up = self.z("ff_up", source)
