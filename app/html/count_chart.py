@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
+from typing import Any
 
 from lexiscope.app.html.numbers import ratio
-from lexiscope.app.pages.layer import LayerView
-from lexiscope.app.pages.token import TokenView
 from lexiscope.app.urls import link, turned
 
 WIDTH, HEIGHT = 460, 118  # size of the plot between the axes, in pixels
@@ -84,8 +83,8 @@ class CountChart:
         return HEIGHT * self._size(number) / (self._size(self._highest) + self._size(self._lowest) or 1)
 
 
-def writers_chart(view: TokenView) -> CountChart | None:
-    """Chart by layer how many vectors write a token and how many suppress it; None if no vector does either."""
+def writers_chart(view: Any) -> CountChart | None:
+    """Chart by layer how many vectors write the token of a TokenView and how many suppress it; None if none does."""
     columns, has_neurons = [], {"ff_key", "ff_value"} & {role.kind for role in view.roles}
     for layer, counts in enumerate(zip(view.by_layer("writes"), view.by_layer("suppresses"), strict=True)):
         has_table = has_neurons and layer not in view.missing
@@ -98,9 +97,9 @@ def writers_chart(view: TokenView) -> CountChart | None:
     return CountChart(columns, marks, is_mirrored=True)
 
 
-def similarity_chart(view: LayerView, address: str) -> CountChart:
-    """Chart how many neurons of a layer have a similarity between two numbers, and how many have one by chance. A bin
-    leads to a table of its neurons."""
+def similarity_chart(view: Any, address: str) -> CountChart:
+    """Chart how many neurons of a LayerView have a similarity between two numbers, and how many have one by chance. A
+    bin leads to a table of its neurons."""
     columns = []
     for each in view.histogram or ():
         low, high = each["min_similarity"], each["max_similarity"]
