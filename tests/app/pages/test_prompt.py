@@ -61,6 +61,14 @@ def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
 
 
+def test_bars_of_predictions_are_on_one_scale(live: TestClient) -> None:
+    """Half a bar is 50 %, also where nothing is likelier: the same with the changes of a run and without them."""
+    view = live.get(format_address(PROMPT, "json") + "&off=1.h2").json()
+    bars = [int(each.attributes["data-bar"]) for each in parsed(live.get(PROMPT + "&off=1.h2").text).all("td")
+            if "data-bar" in each.attributes]  # fmt: skip
+    assert bars == [round(50 * token["p"]) for token in (*view["prediction"], *view["untouched"])]
+
+
 def test_a_change_at_one_position(live: TestClient) -> None:
     """It reaches that position and those after it; links make it hold everywhere, or only at another."""
     json = format_address(PROMPT, "json")
