@@ -24,8 +24,8 @@ def rows(view: "PromptView") -> Iterator[Record]:
             for to, weight in enumerate(row):
                 yield {**where, "position": at, "to_position": to, "measure": "weight", "value": weight}
     whole = {head["layer"] for head in view.attention or ()}  # of a long text, only the chosen layer
-    for layer, head, weights in _looks(view):
-        where = {"panel": "attention", "layer": layer, "head": head, "position": view.position, "measure": "weight"}
+    for layer, number, weights in _looks(view):
+        where = {"panel": "attention", "layer": layer, "head": number, "position": view.position, "measure": "weight"}
         for to, weight in enumerate(weights) if layer not in whole else ():
             yield {**where, "to_position": to, "value": weight}
 

@@ -315,7 +315,7 @@ def test_maps_of_attention_have_labels(live: TestClient, text: str, large: int, 
 ])  # fmt: skip
 def test_a_strip_for_every_head(live: TestClient, text: str, position: int, together: int) -> None:
     """Its numbers are those of the data; it leads to the head; tokens stay text; long texts have no more cells."""
-    asked = {"text": text, "panel": "attention", "position": position}
+    asked: dict[str, str | int] = {"text": text, "panel": "attention", "position": position}
     view = live.get(f"/{GPT2}/prompt.json", params=asked).json()
     html = live.get(f"/{GPT2}/prompt", params=asked).text
     assert ("<script>" in html, f", {together} to a cell" in html) == (False, together > 1)

@@ -212,7 +212,7 @@ def test_the_path_has_the_largest_heads_and_neurons(every: Case) -> None:
         assert [part["term"] for part in of_heads] == pytest.approx(expected, abs=TOLERANCE)
         for part in of_heads:
             look = (part["attends"] or [])[0]
-            assert part["term"] == pytest.approx(heads[part["layer"], part["head"]])
+            assert part["term"] == pytest.approx(heads[part["layer"], part["head"] or 0])
             assert look["weight"] == pytest.approx(
                 float(run.attentions[part["layer"]][part["head"], at].max()), abs=1e-5
             )

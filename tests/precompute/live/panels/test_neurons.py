@@ -123,7 +123,7 @@ def test_where_every_head_looks_from_the_position(
     at, run = answer["position"], every.run(ids(answer["tokens"]))
     seen = at + 1 if every.engine.shape.causal else len(answer["tokens"])
     expected = [run.attentions[layer][:, at, :seen].tolist() for layer in range(every.engine.shape.n_layers)]
-    np.testing.assert_allclose(answer["looks"], expected, atol=1e-4)
+    np.testing.assert_allclose(answer["looks"] or [], expected, atol=1e-4)
 
 
 def test_of_a_long_prompt_only_the_chosen_layers_heads(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
