@@ -241,8 +241,8 @@ class PageAnswer:
 
 
 def _comparisons(library: Library, model: str | None) -> dict[str, str]:
-    """Return the models that this one is compared with, each with the address of the comparison."""
-    cards = [card for card in library.comparisons.cards() if model in (card.a, card.b)]
+    """Return the other models that this one is compared with, each with the address of the comparison."""
+    cards = [card for card in library.comparisons.cards() if model in (card.a, card.b) and card.a != card.b]
     return {
         card.b if card.a == model else card.a: link("comparison", card.a, card.b)
         # If two models are compared both ways, the comparison that begins with this model is taken.

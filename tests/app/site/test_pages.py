@@ -29,7 +29,7 @@ PATHS = {
     "token": (f"/{GPT2}/token/{SCRIPT}",),
     "search": (f"/{GPT2}/search?q=dog", f"/{GPT2}/search"),
     "head": (f"/{LLAMA}/head/1/2",),
-    "layer": (f"/{GPT2}/layer/1",),
+    "layer": (f"/{GPT2}/layer/1", f"/{GPT2}/layer/1?min_similarity=0.1&max_similarity=0.15"),
     "classifier": (f"/{DIFFERENCE}/classifier",),
     "classifier_vector": (f"/{DIFFERENCE}/classifier/classifier/2",),
     "lab": (f"/{LLAMA}/lab", f"/{DIFFERENCE}/lab?figure=similarity"),
