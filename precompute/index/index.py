@@ -203,7 +203,7 @@ class Index:
         return self._parts[piece]
 
     def stats(self, layer: int, array: str, *at: int) -> Array | None:
-        """Return the values that an array of the part `stats` (see FORMAT.md) has at this position. Return None if the
+        """Return the values that an array of the part `stats` (docs/format.md) has at this position. Return None if the
         part is missing, older than the array, or cannot be used: pages are shown without it, and `verify` names the
         error."""
         return self._numbers("stats", layer, array, *at)

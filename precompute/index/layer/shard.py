@@ -27,7 +27,7 @@ class Shard(ShardArrays):
         self._by_chance: dict[tuple[str, str], tuple[float, float, float]] = {}  # what `shuffled` has returned
 
     def array(self, name: str) -> Array:
-        """Return a whole array by its name in FORMAT.md, as it is in the file: not checked."""
+        """Return a whole array by its name in docs/format.md, as it is in the file: not checked."""
         return self.file.array(name)
 
     def vectors(self, which: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
