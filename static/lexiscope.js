@@ -188,6 +188,7 @@
     const main = find("#main");
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
+    rememberPage();
     if (!location.hash) main.focus({ preventScroll: true });
     else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
     tryAgain();
@@ -199,6 +200,41 @@
     if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry - 500);
   }
   if (location.hash) tryAgain();
+
+  // What this browser remembers, and no server is told: the page of a model that was read last.
+  const remembered = (name) => { try { return localStorage.getItem(`lexiscope.${name}`); } catch { return null; } };
+  const remember = (name, value) => { try { localStorage.setItem(`lexiscope.${name}`, value); } catch { /* it is not allowed to */ } };
+  const modelOf = (address) => decodeURIComponent(address.split(/[/?#]/)[1]);
+  function rememberPage() {
+    const { canonical } = find("#main").dataset;
+    if (find("#main > .crumbs") && !find("#main .ways")) remember("page", JSON.stringify([canonical, document.title.replace(/ · Lexiscope$/, "")]));
+    const line = find("#go-on");
+    const [address, title] = line ? JSON.parse(remembered("page")) ?? [] : [];
+    if (!address || !all("#models th a").some((link) => modelOf(link.pathname) === modelOf(address))) return;
+    const name = modelOf(address);
+    find("a", line).href = address;
+    find("a", line).textContent = title.includes(name) ? title : `${title} in ${name}`;
+    line.hidden = false;
+    searchIn(name);
+  }
+  // The model read last comes first at the home page's search box: the two buttons change places.
+  function searchIn(name) {
+    const [first, ...others] = all(".search.big button[data-model]");
+    const chosen = others.find((button) => button.dataset.model === name);
+    if (!chosen) return;
+    const place = document.createComment("");
+    chosen.replaceWith(place);
+    first.replaceWith(chosen);
+    place.replaceWith(first);
+    [chosen.textContent, first.textContent] = [first.textContent, first.dataset.model];
+    const input = find("#q");
+    const address = chosen.getAttribute("formaction");
+    input.form.setAttribute("action", address);
+    input.setAttribute("hx-get", address + (chosen.value ? `?lens=${chosen.value}` : ""));
+    input.placeholder = `Search ${name}`;
+    input.setAttribute("aria-label", input.placeholder);
+  }
+  rememberPage();
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
   let run;

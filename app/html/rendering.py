@@ -17,6 +17,7 @@ from lexiscope.app.formats.table import token_list
 from lexiscope.app.html import (
     charts,
     citation,
+    count_chart,
     glossary,
     hubs,
     line_chart,
@@ -24,6 +25,7 @@ from lexiscope.app.html import (
     mini_map,
     numbers,
     openapi_text,
+    run_pictures,
     tables,
     tokens,
 )
@@ -219,9 +221,11 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "ranges": ranges,
         "ROLES": glossary.ROLES,
         "shown_positions": charts.shown_positions,
+        "similarity_chart": count_chart.similarity_chart,
         "standard_error": charts.standard_error,
         "standing": worth.standing,
         "stitching_charts": charts.stitching_charts,
+        "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
         "TERMS": glossary.TERMS,
@@ -232,6 +236,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "without_change": grammar.without_change,
         "worth_charts": charts.worth_charts,
         "write_words": grammar.write_words,
+        "writers_chart": count_chart.writers_chart,
         "z_cells": tables.z_cells,
     }
     return jinja

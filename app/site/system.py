@@ -19,7 +19,8 @@ from lexiscope.app.site.docs import example_links
 YEAR = "public, max-age=31536000, immutable"
 LIVE = ("seeds", "relation", "transition", "heads", "prompt")
 ENDLESS = ("random", "search", "sample", *LIVE)
-ASKED = ("reading", "beforehand", "build", "vocabulary")  # arguments that cost the worker much, or give each page again
+# arguments that cost the worker much, or give each page again
+ASKED = ("reading", "beforehand", "build", "vocabulary", "min_similarity", "max_similarity")
 PATHS = (*(f"/*/{page}" for page in ENDLESS), *(f"/*{name}=" for name in ASKED), "/-/metrics")
 ROBOTS = "User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in PATHS)
 

@@ -29,7 +29,7 @@ PATHS = {
     "token": (f"/{GPT2}/token/{SCRIPT}",),
     "search": (f"/{GPT2}/search?q=dog", f"/{GPT2}/search"),
     "head": (f"/{LLAMA}/head/1/2",),
-    "layer": (f"/{GPT2}/layer/1",),
+    "layer": (f"/{GPT2}/layer/1", f"/{GPT2}/layer/1?min_similarity=0.1&max_similarity=0.15"),
     "classifier": (f"/{DIFFERENCE}/classifier",),
     "classifier_vector": (f"/{DIFFERENCE}/classifier/classifier/2",),
     "lab": (f"/{LLAMA}/lab", f"/{DIFFERENCE}/lab?figure=similarity"),
@@ -249,6 +249,17 @@ def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
     assert f'href="/{GPT2}/ff/1/5"><b>Neuron 5 of layer 1</b>' in typed.text
     assert "<html" not in typed.text
     assert "HX-Target" in typed.headers["vary"]
+
+
+@pytest.mark.parametrize(("model", "lens"), [(GPT2, "dot"), (LLAMA, "cosine")])
+def test_a_suggestion_says_in_how_many_lists_it_is(client: TestClient, model: str, lens: str) -> None:
+    partial = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#suggestions"}
+    typed = client.get(f"/{model}/search?q=do&lens={lens}", headers=partial).text
+    suggested = re.findall(r'href="([^"]+/token/[0-9]+)[^"]*">.*?\n<small>in ([0-9,]+) list', typed)
+    assert len(suggested) > 2
+    for path, lists in suggested:
+        roles = client.get(f"{path}.json?lens={lens}").json()["roles"]
+        assert sum(role["total"] for role in roles) == int(lists.replace(",", ""))
 
 
 def test_a_pasted_address_of_another_model_says_where_it_is(client: TestClient) -> None:
