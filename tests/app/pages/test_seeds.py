@@ -154,7 +154,7 @@ def test_the_page_by_fit(live: TestClient) -> None:
     before = html.split('<tr class="line">')[0]
     assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
     assert f"with 2 random words, the best vector stays below {view['chance']:.3f}" in html
-    assert "by one word alone" in html  # of several words
+    assert "through a single word" in html  # of several words
     assert html.count('<th scope="row"') == len(view["results"])
     assert (f"{len(folded)} more, whose lists" in html) == bool(folded)
     assert '<input type="hidden" name="rank" value="fit">' in html
