@@ -189,6 +189,7 @@
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     rememberPage();
+    showTheme();
     if (!location.hash) main.focus({ preventScroll: true });
     else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
     tryAgain();
@@ -235,6 +236,22 @@
     input.setAttribute("aria-label", input.placeholder);
   }
   rememberPage();
+
+  // The theme: as the system has it, light, dark, and so on around. Pictures of pages follow it.
+  const root = document.documentElement;
+  function showTheme() {
+    all('picture source[srcset*="-dark."]').forEach((source) => {
+      source.media = { light: "not all", dark: "all" }[root.dataset.theme] ?? "(prefers-color-scheme: dark)";
+    });
+  }
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest(".theme")) return;
+    root.dataset.theme = { auto: "light", light: "dark" }[root.dataset.theme] ?? "auto";
+    remember("theme", root.dataset.theme);
+    showTheme();
+    say(`Theme: ${root.dataset.theme === "auto" ? "as the system has it" : root.dataset.theme}`);
+  });
+  showTheme();
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
   let run;

@@ -198,6 +198,28 @@ def test_dark(visit: OpenTab) -> None:
     assert max(background("dark")) < 60
 
 
+def test_the_theme_that_is_chosen_holds_on_every_page_and_from_the_first_paint(visit: OpenTab) -> None:
+    page = visit(color_scheme="dark").go(f"/{LLAMA}/lab")
+    painted = "getComputedStyle(document.body).backgroundColor"
+    dark, switch = page.evaluate(painted), page.get_by_role("button", name="Theme")
+    switch.click()
+    light = page.evaluate(painted)
+    assert light != dark
+    page.locator(".crumbs a").first.click()
+    expect(page.locator("html[data-theme=light]")).to_have_count(1)
+    # what is asked for before the first paint is theme.js alone
+    page.route("**/lexiscope.js*", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.reload()
+    assert page.evaluate(painted) == light
+    page.unroute("**/lexiscope.js*")
+    page.reload()
+    switch.click()
+    switch.click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "auto"
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(painted) == light
+
+
 def test_a_missing_page_says_so_and_leads_on(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{GPT2}/layer/1")
@@ -219,6 +241,7 @@ def test_a_new_model_appears_by_itself(visit: OpenTab) -> None:
 def test_without_script(visit: OpenTab) -> None:
     tab = visit(java_script_enabled=False)
     page = tab.go("/")
+    expect(page.get_by_role("button", name="Theme")).to_be_hidden()
     page.get_by_role("combobox").fill("dog")
     page.get_by_role("button", name="Search", exact=True).click()
     assert tab.path == f"/{LLAMA}/search?q=dog&lens=cosine"
