@@ -114,6 +114,27 @@ def test_home_leads_on_with_the_model_that_was_read_last(visit: OpenTab) -> None
     tab.settle(f"/{GPT2}/search?q=dog&lens=cosine")
 
 
+def test_the_lens_chosen_last_is_that_of_links_of_entry(visit: OpenTab) -> None:
+    tab = visit()
+    page = tab.go(f"/{LLAMA}/head/1/2?lens=cosine")
+    page.get_by_role("group", name="Lens").get_by_role("link", name="dot").click()
+    tab.settle(f"/{LLAMA}/head/1/2")
+    tab.go("/")  # where the server's own choice is cosine
+    page.locator("#q").fill("dog")
+    expect(page.get_by_role("option").first).to_have_attribute("href", re.compile("/token/[0-9]+$"))
+    page.keyboard.press("Enter")
+    tab.settle(f"/{LLAMA}/search?q=dog")
+    tab.go("/")
+    page.locator("#models").get_by_role("link", name=LLAMA, exact=True).click()
+    tab.settle(f"/{LLAMA}")
+    tab.go(f"/{LLAMA}?lens=cosine")  # an address decides by itself, and so does what is copied of it
+    expect(page.get_by_role("group", name="Lens").locator("[aria-current]")).to_have_text("cosine")
+    expect(page.locator("[data-copy=link]").first).to_have_attribute("href", re.compile("lens=cosine"))
+    expect(page.locator("main .cards a").first).to_have_attribute("href", re.compile("lens=cosine"))
+    page.get_by_role("table", name="VO").locator("tbody a").first.click()
+    tab.settle(f"/{LLAMA}/head/1/0")
+
+
 def test_search_with_the_keyboard(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}")
