@@ -24,6 +24,7 @@ from lexiscope.app.html import (
     links,
     numbers,
     openapi_text,
+    run_pictures,
     tables,
     tokens,
 )
@@ -221,6 +222,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "standard_error": charts.standard_error,
         "standing": worth.standing,
         "stitching_charts": charts.stitching_charts,
+        "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
         "TERMS": glossary.TERMS,

@@ -117,6 +117,10 @@ class Shard(ShardArrays):
         share = float((of_all.max(axis=1) >= NOTABLE).mean())
         return self._by_chance.setdefault((compared, lens), (top, bottom, share))
 
+    def all_lists_of_tokens(self, lens: str) -> NDArray[np.int64]:
+        """Return how many lists of vectors, of all kinds and at both ends, hold each token, (d_vocab,)."""
+        return sum((np.diff(self._token_offsets(lens, end)) for end in ENDS), np.zeros(self.shape.d_vocab, np.int64))
+
     def lists_of_tokens(self, lens: str, end: str) -> NDArray[np.int64]:
         """Return how many lists of vectors hold each token, (d_vocab,). Only kinds of vectors that count for hubs are
         included."""

@@ -251,6 +251,17 @@ def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
     assert "HX-Target" in typed.headers["vary"]
 
 
+@pytest.mark.parametrize(("model", "lens"), [(GPT2, "dot"), (LLAMA, "cosine")])
+def test_a_suggestion_says_in_how_many_lists_it_is(client: TestClient, model: str, lens: str) -> None:
+    partial = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#suggestions"}
+    typed = client.get(f"/{model}/search?q=do&lens={lens}", headers=partial).text
+    suggested = re.findall(r'href="([^"]+/token/[0-9]+)[^"]*">.*?\n<small>in ([0-9,]+) list', typed)
+    assert len(suggested) > 2
+    for path, lists in suggested:
+        roles = client.get(f"{path}.json?lens={lens}").json()["roles"]
+        assert sum(role["total"] for role in roles) == int(lists.replace(",", ""))
+
+
 def test_a_pasted_address_of_another_model_says_where_it_is(client: TestClient) -> None:
     absent = client.get(f"/{GPT2}/search", params={"q": "http://127.0.0.1:8000/gpt3/ff/1/5"}).text
     assert f"<b>gpt3</b> is not built here; there is {GPT2}, {LLAMA}, {DIFFERENCE}." in absent
