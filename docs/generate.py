@@ -4,7 +4,7 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. mkdocs take
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -89,12 +89,7 @@ def names() -> Iterator[str]:
         yield f"| `{name}` | {re.split(r'(?<=[.]) ', words, maxsplit=1)[0]} |"
 
 
-BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
-    "families": families,
-    "settings": settings,
-    "commands": commands,
-    "names": names,
-}
+BLOCKS: dict[str, Callable[[], Iterator[str]]] = {each.__name__: each for each in (families, settings, commands, names)}
 
 
 def filled(text: str) -> str:
