@@ -11,7 +11,6 @@ import pytest
 from benchmarks.figures import Figure, with_rows
 from docs.generate import filled
 from lexiscope.app.commands.cli import make_parser
-from lexiscope.app.html.citation import PAPER
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = {
@@ -141,5 +140,6 @@ def test_the_citation_file_is_of_this_version() -> None:
     assert f"\nversion: {project['version']}\nlicense: {project['license']}\n" in cited
     (doi,) = re.findall(r"^ +doi: (.+)$", cited, re.MULTILINE)
     names = re.findall(r"family-names: (.+)\n +given-names: (.+)$", cited, re.MULTILINE)
-    assert f"doi = {{{doi}}}" in PAPER
-    assert f"author = {{{' and '.join(map(', '.join, names))}}}" in PAPER
+    paper = (ROOT / "docs/reading/sharing.md").read_text(encoding="utf-8")
+    assert f"doi = {{{doi}}}" in paper
+    assert f"author = {{{' and '.join(map(', '.join, names))}}}" in paper
