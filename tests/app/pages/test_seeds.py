@@ -86,7 +86,7 @@ def test_a_page_of_seeds_keeps_its_lens(live: TestClient) -> None:
 def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:
     for words, explained in (("dog,lion", False), ("dog - lion", True)):
         html = live.get(f"/{GPT2}/seeds", params={"words": words}).text
-        assert ("before its weight" in html) == explained
+        assert ("a word with a minus sign" in html) == explained
 
 
 def test_seeds_through_every_head(live: TestClient) -> None:
