@@ -4,7 +4,7 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -56,7 +56,8 @@ class FirstRow:
     def beyond(self, width: int) -> list[str]:
         """Name what is more than the first row may have before it on a screen of this width."""
         limits = {"words": MAX_WORDS, "y": SCREENS[width][1], "tabs": MAX_TABS, "overflowing": 0}
-        return [f"{name} {getattr(self, name)} > {limit}" for name, limit in limits.items() if getattr(self, name) > limit]
+        found = {name: getattr(self, name) for name in limits}
+        return [f"{name} {found[name]} > {limit}" for name, limit in limits.items() if found[name] > limit]
 
 
 def measure(page: Page) -> FirstRow:
@@ -115,7 +116,7 @@ def main() -> None:
         token = _data(f"{address}/{model}/search.json?q=dog")["tokens"][0]["tokens"][0]["id"]
         pairs = "France>French,Spain>Spanish,Germany>German"
         kinds = kinds_of_pages(model, asked.at, token, "horse,dog,lion", pairs, "The capital of France is")
-        print(f"{'':12}{'words':>7}{'y':>7}{'Tabs':>7}{'cells':>7}{'height':>8}")
+        print(f"{'':12}{'words':>7}{'y':>7}{'Tabs':>7}{'cells':>7}{'height':>7}")
         for name in asked.only.split(",") if asked.only else kinds:
             for width, (height, _) in SCREENS.items():
                 page = browser.new_page(viewport={"width": width, "height": height})
@@ -124,7 +125,8 @@ def main() -> None:
                 page.wait_for_load_state("load")
                 try:
                     row = measure(page)
-                    print(f"{name:12}{row.words:7}{row.y:7}{row.tabs:7}{row.overflowing:7}{row.height:8}  at {width}", *row.beyond(width))
+                    numbers = "".join(f"{number:7}" for number in asdict(row).values())
+                    print(f"{name:12}{numbers}  at {width}", *row.beyond(width))
                 except AssertionError as fault:
                     print(f"{name:12} {fault}")
                 page.close()
