@@ -8,13 +8,13 @@ BIN := $(VENV)/bin
 DEMO_READY := $(VENV)/.demo-ready# Lexiscope is installed with what the demo needs
 READY := $(VENV)/.ready# and with what tests, lint and bench need
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-CODE := $(wildcard app lexiscope precompute tests benchmarks examples)
+CODE := $(wildcard app lexiscope precompute tests benchmarks docs examples)
 # A process per core, which takes one file of tests after the other, the longest files first (tests/conftest.py)
 CORES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=# else each of the many processes that tests start would compile all modules anew
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all quick lint bench clean
+.PHONY: help setup demo test test-all quick lint docs bench clean
 
 help: ## list these targets
 	@echo "Lexiscope: read a transformer's weights as words."
@@ -46,9 +46,14 @@ lint: $(READY) ## check style, types and which room imports which: ruff, mypy --
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY) ## measure speed and memory, one line per figure
+docs: $(READY) ## write the generated parts of docs/ and build its site into build/docs
+	@$(BIN)/python -m docs.generate
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "build/docs/index.html is the first page"
+
+bench: $(READY) ## measure speed and memory, one line per figure, and write them into docs/speed.md
 	@echo "Measuring speed and memory: name, measured, bound, ok or short"
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@$(BIN)/python -m benchmarks --write $(ARGS)
 
 clean: ## remove .venv and caches; models and indexes in data/ stay
 	@echo "Removing $(VENV) and caches (data/ stays)"

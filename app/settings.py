@@ -1,5 +1,5 @@
 """Every setting of the server, with its meaning. A value comes from the command line, else from LEXISCOPE_... in the
-environment. All settings are shown at /-/settings and listed in the README."""
+environment. All settings are shown at /-/settings and listed in docs/serving.md."""
 
 import re
 from pathlib import Path
@@ -172,7 +172,7 @@ def _shown_input(error: "ErrorDetails") -> str:
 
 
 def described(settings: Settings) -> list[dict[str, Any]]:
-    """Return every setting as plain data, for /-/settings and the README's test. Private values that are set are
+    """Return every setting as plain data, for /-/settings and docs/serving.md. Private values that are set are
     hidden."""
     values = settings.model_dump(mode="json")
     rows = []

@@ -32,7 +32,7 @@ from benchmarks import (
     travel,
     vectors,
 )
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, with_rows
 from lexiscope.precompute.build.job import build as build_index
 from lexiscope.precompute.build.options import BuildOptions
 from lexiscope.precompute.build.progress import Progress
@@ -45,6 +45,7 @@ PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
     "fairness", "readability", "seeds", "export", "travel", "notebook", "serve", "ray",
 )  # fmt: skip
+SPEED = Path(__file__).parents[1] / "docs" / "speed.md"
 TABLES = ("families", "patterns", "bases", "scale")
 
 
@@ -52,6 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS, *TABLES], help="default: all but tables")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("LEXISCOPE_DATA") or "data"))
+    parser.add_argument("--write", action="store_true", help="write the figures into docs/speed.md")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.data if args.data.is_dir() else None) as folder:
         scratch = Path(folder)
@@ -96,8 +98,12 @@ def main() -> None:
                 for line in bases.lines(Index.open(_demo_index(args.data)), model):
                     print(line, flush=True)
                 continue
+            rows = []
             for figure in runs[part]():
                 print(figure.line(), flush=True)
+                rows.append(figure.row(part))
+            if args.write:
+                SPEED.write_text(with_rows(SPEED.read_text(encoding="utf-8"), part, rows), encoding="utf-8")
 
 
 def _demo_index(data: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Read an index with numpy and pydantic alone: `Index.open("data/gpt2")`. FORMAT.md says what each array is."""
+"""Read an index with numpy and pydantic alone: `Index.open("data/gpt2")`. docs/format.md says what each array is."""
 
 from lexiscope.precompute.index.index import Index
 

@@ -64,6 +64,10 @@
   });
   makeToolbars();
 
+  // Help: an old address such as /-/help#neuron-page leads on to the page that it names now.
+  const place = location.pathname === "/-/help" && location.hash && document.getElementById(location.hash.slice(1))?.closest(".place");
+  if (place) location.replace(find("a", place).href);
+
   // Copying: a link with data-copy="link" is copied itself, with "text" what it points at on the page, of any other the
   // text it leads to.
   document.addEventListener("click", (event) => {
@@ -90,6 +94,79 @@
     area.remove();
     if (!done) throw new Error("not copied");
   }
+
+  // Previews: the first words of what a link leads to, once a mouse points at it or a key focuses it. They are read from its JSON, a few
+  // kB, once. Tokens may be any text: they are written as text, and characters that cannot be seen by their number.
+  const READ = /^([/][^/]+[/])(?:(ff[/]\d+[/]\d+|head[/]\d+[/]\d+[/](?:(?:sub|svd)[/]\d+|vo|qk))|(head[/]\d+[/]\d+)|(token[/]\d+))$/;
+  const WORDS = 6, WAIT = 400, known = new Map();
+  let previewed, its, soon;
+  function get(path, query) {
+    const address = `${path}.json?${new URLSearchParams(query)}`;
+    if (known.size > 200) known.clear();
+    if (!known.has(address)) known.set(address, fetch(address).then((answer) => answer.ok ? answer.json() : Promise.reject(answer.status)));
+    return known.get(address);
+  }
+  async function firstWords({ pathname, searchParams }) { // lists, each with its name
+    const [, model, parameter, head, token] = READ.exec(pathname);
+    const query = Object.fromEntries(["lens", "hubs", "preset", "vocabulary"].map((name) => [name, searchParams.get(name) ?? ""]));
+    if (token) {
+      const { nearest, roles } = await get(model + token, { ...query, kind: "ff_value" });
+      const places = roles.flatMap(({ role, places }) => places.slice(0, 2).map((at) => [`L${at.layer}N${at.index} ${role} it:`, at.first]));
+      return [["like it:", nearest ?? []], ...places];
+    }
+    if (parameter) {
+      const data = await get(model + parameter, { ...query, k: WORDS });
+      if (data.matrix) return [[data.matrix, data.top]];
+      return Object.entries({ ...data, ...data.vo, ...data.qk }).filter(([, value]) => Array.isArray(value?.top)).map(([name, { top }]) => [name, top]);
+    }
+    return Promise.all(["vo", "qk"].map(async (matrix) => {
+      const ask = (lens) => get(`${model}${head}/${matrix}`, { ...query, lens, preset: "words", k: WORDS });
+      return [matrix, (await ask("cosine").catch(() => ask(query.lens))).top]; // as the head's page, whose pairs are read best so
+    }));
+  }
+  function element(name, text, parts = [], attributes = {}) {
+    const made = Object.assign(document.createElement(name), { textContent: text }, attributes);
+    made.append(...parts);
+    return made;
+  }
+  const seen = (text) => text.replace(/[\p{C}\p{Z}]/gu, (at) => at === " " ? "␣" : `\\u{${at.codePointAt(0).toString(16)}}`) || "(no text)";
+  const chip = ({ token, from, to }) => from
+    ? element("span", "", [chip(from), "→", chip(to)], { className: "pair" }) : element("bdi", seen(token), [], { className: "t" });
+  async function preview(link) {
+    const lists = (await firstWords(new URL(link.href)).catch(() => [])).filter(([, entries]) => entries.length);
+    if (previewed !== link || !link.isConnected || !lists.length) return;
+    const rows = lists.map(([name, entries]) => element("p", "", [element("small", name), ...entries.slice(0, WORDS).flatMap((entry) => [" ", chip(entry)])]));
+    its = link.title; // which the browser would show over the preview
+    link.removeAttribute("title");
+    link.setAttribute("aria-describedby", "preview");
+    const box = element("div", "", its ? [element("p", its), ...rows] : rows, { id: "preview", role: "tooltip" });
+    find("#main").append(box);
+    const at = link.getBoundingClientRect(), { width, height } = box.getBoundingClientRect();
+    const beside = at.right + width < innerWidth; // so that the rows below stay free
+    const top = beside ? at.top : at.bottom;
+    box.style.left = `${beside ? at.right : Math.max(0, innerWidth - width)}px`;
+    box.style.top = `${top + height < innerHeight ? top : Math.max(0, (beside ? at.bottom : at.top) - height)}px`;
+  }
+  function hide() {
+    clearTimeout(soon);
+    find("#preview")?.remove();
+    previewed?.removeAttribute("aria-describedby");
+    if (its) previewed.title = its;
+    previewed = its = null;
+  }
+  function point(target) {
+    const link = target.closest?.("main a[href]:not([data-copy])");
+    if (link && link === previewed || target.closest?.("#preview")) return;
+    hide();
+    if (!link || link.origin !== location.origin || link.pathname === location.pathname || !READ.test(link.pathname)) return;
+    previewed = link;
+    soon = setTimeout(preview, WAIT, link);
+  }
+  document.addEventListener("pointerover", (event) => { if (event.pointerType === "mouse") point(event.target); }); // and no finger
+  document.addEventListener("focusin", (event) => { if (event.target.matches(":focus-visible")) point(event.target); });
+  for (const leaving of ["focusout", "click"]) document.addEventListener(leaving, hide, true);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+  document.addEventListener("scroll", () => { if (find("#preview")) hide(); }, true);
 
   // Suggestions: arrows choose, Enter opens, Escape closes.
   const options = () => all("#suggestions [role=option]");
@@ -146,6 +223,7 @@
     makeToolbars();
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
+    rememberPage();
     if (!location.hash) main.focus({ preventScroll: true });
     else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
     tryAgain();
@@ -157,6 +235,41 @@
     if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry - 500);
   }
   if (location.hash) tryAgain();
+
+  // What this browser remembers, and no server is told: the page of a model that was read last.
+  const remembered = (name) => { try { return localStorage.getItem(`lexiscope.${name}`); } catch { return null; } };
+  const remember = (name, value) => { try { localStorage.setItem(`lexiscope.${name}`, value); } catch { /* it is not allowed to */ } };
+  const modelOf = (address) => decodeURIComponent(address.split(/[/?#]/)[1]);
+  function rememberPage() {
+    const { canonical } = find("#main").dataset;
+    if (find("#main > .crumbs") && !find("#main .ways")) remember("page", JSON.stringify([canonical, document.title.replace(/ · Lexiscope$/, "")]));
+    const line = find("#go-on");
+    const [address, title] = line ? JSON.parse(remembered("page")) ?? [] : [];
+    if (!address || !all("#models th a").some((link) => modelOf(link.pathname) === modelOf(address))) return;
+    const name = modelOf(address);
+    find("a", line).href = address;
+    find("a", line).textContent = title.includes(name) ? title : `${title} in ${name}`;
+    line.hidden = false;
+    searchIn(name);
+  }
+  // The model read last comes first at the home page's search box: the two buttons change places.
+  function searchIn(name) {
+    const [first, ...others] = all(".search.big button[data-model]");
+    const chosen = others.find((button) => button.dataset.model === name);
+    if (!chosen) return;
+    const place = document.createComment("");
+    chosen.replaceWith(place);
+    first.replaceWith(chosen);
+    place.replaceWith(first);
+    [chosen.textContent, first.textContent] = [first.textContent, first.dataset.model];
+    const input = find("#q");
+    const address = chosen.getAttribute("formaction");
+    input.form.setAttribute("action", address);
+    input.setAttribute("hx-get", address + (chosen.value ? `?lens=${chosen.value}` : ""));
+    input.placeholder = `Search ${name}`;
+    input.setAttribute("aria-label", input.placeholder);
+  }
+  rememberPage();
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
   let run;

@@ -13,6 +13,7 @@ from lexiscope.precompute.shape import DIRECTION_KINDS
 
 WINDOW = 24  # how many positions of a text are shown beside each other
 LABEL_CHARACTERS = 11  # most characters of a label
+SMALL_MAP_LABELS, SMALL_MAP_CHARACTERS = 14, 7  # most labels of an axis of a small map, and most characters of each
 LONGEST_AXIS_NAME = 24  # most characters of a model's name on an axis
 
 
@@ -38,12 +39,13 @@ def attention_squares(weights: Sequence[Sequence[float]]) -> list[tuple[int, str
     return [(step, "".join(squares)) for step, squares in sorted(paths.items())]
 
 
-def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
+def axis_labels(tokens: Sequence[Token], large: bool = True) -> list[tuple[int, str]]:
     """Return labels of an axis of positions: each position with its shortened token or, if there are too many, every
     few positions with their numbers."""
-    step = -(-len(tokens) // WINDOW)
+    most, characters = (WINDOW, LABEL_CHARACTERS) if large else (SMALL_MAP_LABELS, SMALL_MAP_CHARACTERS)
+    step = 1 if len(tokens) <= most else -(-len(tokens) // (most if large else most // 2))
     texts = [(at, visible(tokens[at]["token"]) if step == 1 else str(at)) for at in range(0, len(tokens), step)]
-    return [(at, text if len(text) <= LABEL_CHARACTERS else text[: LABEL_CHARACTERS - 1] + "…") for at, text in texts]
+    return [(at, _cut(text, characters)) for at, text in texts]
 
 
 def coverage_charts(by_kind: Iterable[tuple[str, Sequence[CoverageRow]]]) -> list[LineChart]:

@@ -12,12 +12,18 @@ from weakref import WeakKeyDictionary
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.tokens import TokenTable, text_surface
+from lexiscope.precompute.index.tokens import TokenTable, text_surface, whole_words
 
 Match = Literal["exact", "prefix", "substring"]
 
 TOKEN_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
 ENDINGS = ("s", "d", "ly")  # "ed" and "ing" are missing because a piece such as " improv" has these forms, too
+
+# What is suggested while somebody types. A token's id stands for its rank by frequency: vocabularies of all kinds have
+# frequent tokens first. A word so many letters longer than what is typed counts as so many times rarer, as does a piece
+# of words such as " partic", or a word that is a form of another one.
+CANDIDATES = 100
+LETTER_COST, PIECE_COST = 4, 16
 
 _BETWEEN = "\uffff"  # a code point that is no character, so that no search text holds it
 
@@ -49,6 +55,7 @@ class TokenSearch:
             self._surfaces.append(tokens.surface(tokens.text(token)))
             groups.setdefault(self._surfaces[-1], []).append(token)
         self._groups = groups
+        self._whole = whole_words([*tokens])
         self._blank = {tokens.text(token): token for token in reversed(groups.get("", [])) if tokens.raw(token)}
         self._order = [key for key in groups if key]
         self._text = _BETWEEN + _BETWEEN.join(self._order) + _BETWEEN
@@ -96,6 +103,38 @@ class TokenSearch:
                 others = (other for other in self._holding(sought) if other not in matches)
                 matches |= dict.fromkeys(islice(others, limit - len(matches)), kind)  # type: ignore[arg-type]
         return list(matches.items())
+
+    def suggest(self, text: str, limit: int) -> list[tuple[str, Match]]:
+        """Return token texts for a text that is still being typed: as `like`, but of those that begin with it words
+        first, before pieces and forms of words, and of these the frequent and the short ones."""
+        found, key = self.like(text, limit), text_surface(text, self._is_wordpiece)
+        if not found:
+            return []
+        longer = islice((other for other in self._holding(_BETWEEN + key) if other != key), CANDIDATES)
+        prefixes = sorted(longer, key=lambda other: self._cost(other, len(key)))
+        equal, holding = ([each for each in found if each[1] == kind] for kind in ("exact", "substring"))
+        return [*equal, *((other, "prefix") for other in prefixes), *holding][:limit]
+
+    def _cost(self, key: str, typed: int) -> int:
+        is_form = any(key.endswith(ending) and key.removesuffix(ending) in self._groups for ending in ENDINGS)
+        penalty = PIECE_COST if is_form or not self._is_word(key) else 1
+        cost: int = (self._groups[key][0] + 1) * penalty * LETTER_COST ** (len(key) - typed)
+        return cost
+
+    def _is_word(self, key: str) -> bool:
+        """Return True if the most frequent token of a text is a whole word, and is not there for longer ones alone:
+        these are together rarer, by 1 / id as in Zipf's law, or the token with s, d or ly is a word, too."""
+        if not self._whole[self._groups[key][0]]:
+            return False
+        if any(key + ending in self._groups and self._is_word(key + ending) for ending in ENDINGS):
+            return True
+        first, last = bisect_right(self._sorted, key), bisect_right(self._sorted, key + _BETWEEN)
+        return self._frequencies[last] - self._frequencies[first] < 1 / (self._groups[key][0] + 1)
+
+    @cached_property
+    def _frequencies(self) -> list[float]:
+        """Return sums of the frequencies of all texts before each one in `_sorted`."""
+        return [*accumulate((1 / (self._groups[key][0] + 1) for key in self._sorted), initial=0.0)]
 
     def _holding(self, sought: str) -> Iterator[str]:
         position = self._text.find(sought)

@@ -17,10 +17,13 @@ from lexiscope.app.pages.model import read_model
 from lexiscope.app.pages.page import Address, Arguments, Page, Site
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.index.origin import DEMO_NAME
+from lexiscope.precompute.live.wire.grammar import write_words
 
 CARDS_SHOWN = 5  # how many neurons and heads of the first model are shown
-SEEDS = "horse,dog,lion"
-SEARCHED = 4  # how many models have a button beside the search box
+SEEDS = ("horse", "dog", "lion")  # words to find neurons with, where the first neuron has none
+N_SEEDS = 3
+SEARCHED = 5  # how many models have a button at the search box
 
 
 class HomeAt(Address):
@@ -41,7 +44,12 @@ class Start:
     neurons: Annotated[tuple[NeuronCard, ...], PAGE_ONLY]  # more neurons to look at, shown by what they write
     heads: Annotated[tuple[HeadCard, ...], PAGE_ONLY]
     text: Annotated[str, PAGE_ONLY]  # a text to run the model on
-    words: Annotated[str, PAGE_ONLY]  # seed words to find neurons with
+    words: Annotated[tuple[str, ...], PAGE_ONLY]  # to find neurons with: the first words of the neuron
+
+    @property
+    def seeds(self) -> str:
+        """Return the words as the page of seed words takes them."""
+        return write_words(self.words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +65,21 @@ class HomeView(View):
         return self.start.model if self.start else None
 
     @property
+    def ordered(self) -> list[ModelCard]:
+        """Return the models as people see them: the demo, then the most complete; differences of two models last."""
+        return sorted(self.models, key=_rank)
+
+    @property
     def searched(self) -> dict[str, str]:
         """Return the models that the search box offers, each with the lens (dot or cosine) whose lists are the most
         readable."""
-        ready = [card for card in self.models if card.layers]
+        ready = [card for card in self.ordered if card.layers]
         return {card.model: card.best_lens for card in ready[:SEARCHED]}
+
+    @property
+    def of_two(self) -> list[ComparisonCard]:
+        """Return the comparisons of two different models: one of a model with itself is only a test of the method."""
+        return [card for card in self.comparisons if card.a != card.b]
 
     def tables(self) -> list[Table]:
         compared = (
@@ -101,16 +119,21 @@ def home(site: Site, at: HomeAt, ask: Arguments) -> HomeView:  # noqa: ARG001
     """The models: how large each is, and how many of its layers are ready."""
     library = site.library
     cards = library.cards()
-    readable = sorted((card for card in cards if card.layers), key=lambda card: bool(card.base))
+    readable = [card for card in sorted(cards, key=_rank) if card.layers]
     start = _start(library, {card.model: card.best_lens for card in readable})
     return HomeView(
         models=cards, comparisons=library.comparisons.cards(), start=start, label_faults=library.labels.errors()
     )
 
 
+def _rank(card: ModelCard) -> tuple[bool, bool, float, int, str]:
+    ready = len(card.layers) / max(1, card.n_layers)
+    return bool(card.base), card.model != DEMO_NAME, -ready, -card.bytes, card.model
+
+
 def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:
-    """Return what to look at first in the first model that can be read; a difference of two models is taken only if
-    there is no other. The result is kept as long as the model's index."""
+    """Return what to look at first in the first of these models that can be read. The result is kept as long as the
+    model's index."""
     for name, lens in best_lenses.items():
         try:
             index = library.index(name)
@@ -128,6 +151,7 @@ def _choose_start(index: Index, lens: str) -> Start:
     neurons = [
         card for card in (view.neurons if view.agreeing is None else view.agreeing) or () if card["end"] == "top"
     ]
+    texts = [token["token"].strip().lower() for token in neurons[0]["tokens"]] if neurons else []
     heads, clearest = view.heads or (), [card for card in view.neurons or () if card not in neurons]
     return Start(
         model=view.model,
@@ -138,7 +162,7 @@ def _choose_start(index: Index, lens: str) -> Start:
         neurons=(*neurons, *clearest)[:CARDS_SHOWN],
         heads=heads[:CARDS_SHOWN],
         text=example_texts(index)[0],
-        words=SEEDS,
+        words=(*dict.fromkeys(filter(str.isalpha, texts)),)[:N_SEEDS] or SEEDS,
     )
 
 

@@ -46,6 +46,7 @@ SORTS = ("neuron", "norm", "coherence", "similarity", "z")
 DIFFERENCE_SORTS = (*SORTS, "change")
 VECTORS = ("key", "up", "value")
 NUMBER = re.compile(r"[0-9]{1,9}")
+SIMILARITY_BINS = 20  # from 0 to 1
 ROW_TOKENS = 5  # how many tokens of a list a row shows
 # The field of a row that says how much a vector of this kind changed.
 CHANGED = {"ff_value": "change", "ff_key": "change_key"}
@@ -104,6 +105,12 @@ class LayerArguments(LensArguments):
         Literal["chance"] | None, Field(description="Only neurons whose value's z 99 % of random vectors stay under")
     ] = None
     of_class: Annotated[Class | None, Field(alias="class", description="Only neurons of this class")] = None
+    min_similarity: Annotated[
+        float | None, Field(ge=0, le=1, description="Only neurons whose larger similarity is at least this")
+    ] = None
+    max_similarity: Annotated[
+        float | None, Field(ge=0, le=1, description="Only neurons whose larger similarity is less than this")
+    ] = None
     page: PageNumber = 1
     k: Annotated[
         int | None,
@@ -117,6 +124,16 @@ class LayerArguments(LensArguments):
         Field(description="In `.csv`: all lists of the neurons, token by token, of these ends; of both"),
     ] = None
     of_csv = ("k", "ends")
+
+
+class SimilarityBin(TypedDict):
+    """How many neurons of the layer have a similarity (the larger of both ends) from `min_similarity` on and less than
+    `max_similarity`, and how many have one by chance, with another neuron's value."""
+
+    min_similarity: float
+    max_similarity: float | None  # None: the last one also holds 1
+    neurons: int
+    shuffled: int
 
 
 class NeuronRow(TypedDict):
@@ -145,6 +162,9 @@ class LayerView(ViewOfModel):
     total: int
     share_15: Annotated[float | None, SHARE_15]
     shuffled: Annotated[Shuffled | None, NOT_STORED]
+    histogram: Annotated[list[SimilarityBin] | None, NOT_STORED]
+    min_similarity: float | None = None
+    max_similarity: float | None = None
     change: Annotated[dict[str, float | None] | None, LAYER_CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
     chance: Annotated[Chance | None, CHANCE] = None  # of values
@@ -282,12 +302,25 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
         total=len(neurons),
         share_15=_share_of_notable(shard, lens) if index.stored.similarity else None,
         shuffled=shuffled(shard, "ff", lens) if index.stored.similarity else None,
+        histogram=_histogram(shard, lens) if index.stored.similarity else None,
+        min_similarity=ask.min_similarity,
+        max_similarity=ask.max_similarity,
         change=layer_changes(shard, kinds) if difference else None,
         unchanged=True if difference and is_unchanged(shard, kinds) else None,
         chance=index.chance("ff_value", lens),
         mismatched=mismatched(index, at.layer),
         rows=_rows(index, shard, lens, neurons[page_slice(page, size)], site.left_out(lens)),
     )
+
+
+def _histogram(shard: Shard, lens: str) -> list[SimilarityBin]:
+    low = np.arange(SIMILARITY_BINS) / SIMILARITY_BINS
+    neurons, by_chance = (
+        np.bincount(np.searchsorted(low.astype(np.float32), of_all.max(axis=1), "right") - 1, minlength=len(low))
+        for of_all in (shard.all_similarities("ff", lens), shard.all_shuffled("ff", lens))
+    )
+    ends = zip(low.tolist(), [*low[1:].tolist(), None], neurons.tolist(), by_chance.tolist(), strict=True)
+    return [{"min_similarity": a, "max_similarity": b, "neurons": n, "shuffled": by} for a, b, n, by in ends]
 
 
 def _share_of_notable(shard: Shard, lens: str) -> float:
@@ -335,6 +368,12 @@ def _ordered_neurons(index: Index, layer: int, ask: LayerArguments, token: int |
         chosen = chosen[above_chance(index, "ff_value", lens, known_z(index, layer, "ff_value", lens)[chosen])]
     if ask.of_class:
         chosen = chosen[of_class(index, layer, ask.of_class)[chosen]]
+    low, high = ask.min_similarity, ask.max_similarity
+    if low is not None or high is not None:
+        check_kinds(index, *_needed(index, "similarity"))
+        similarities = shard.all_similarities("ff", lens).max(axis=1)[chosen]
+        below = similarities < np.float32(np.inf if high is None else high)
+        chosen = chosen[(similarities >= np.float32(low or 0)) & below]
     return chosen[_order(index, shard, chosen, lens, sort, kinds)]
 
 

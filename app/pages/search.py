@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 GROUPS = 20  # most groups of tokens like the search
+SUGGESTED, SUGGESTED_FORMS = 8, 3  # most words that are suggested, and most tokens of the one that was typed
 FIRST_LABELS = 20
 PAIRS_BESIDE = 20  # most pairs that are shown beside the vectors of all kinds
 LONGEST_SEARCH = 200  # most characters of a search
@@ -148,6 +149,12 @@ class TokenGroup:
     tokens: list[Token]
 
 
+class Suggestion(Token):
+    """A token that is suggested while somebody types."""
+
+    lists: int  # how many lists of vectors hold it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchView(ViewOfModel):
     q: str
@@ -183,6 +190,7 @@ class SearchView(ViewOfModel):
     # A text that says which parameters exist, if the search names one that does not.
     outside: Annotated[str | None, PAGE_ONLY] = None
     pasted_model: Annotated[str | None, PAGE_ONLY] = None  # the model in the pasted address of a page
+    suggested: Annotated[list[Suggestion], PAGE_ONLY] = field(default_factory=list)
 
     @property
     def token_groups(self) -> list[TokenGroup]:
@@ -268,7 +276,7 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
     model = index.manifest.model
     text = _read_search_text(index.tokens, q)
     if site.part:  # the suggestions of the search box
-        return _without_matches(index, text, lens, kind)
+        return replace(_without_matches(index, text, lens, kind), suggested=_suggestions(index, text, lens))
     check_lens(index, lens)
     if kind is not None:
         check_kinds(index, kind)
@@ -300,8 +308,7 @@ def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  
 
 
 def _without_matches(index: Index, text: SearchText, lens: str, kind: str | None) -> SearchView:
-    """Return the result of a search without matching vectors and pairs. It is made for every key that is pressed, and
-    offers tokens like the last word, which is still being typed."""
+    """Return the result of a search without matching vectors and pairs, which is made for every key that is pressed."""
     tokens, search = index.tokens, token_search(index.tokens)
     model = index.manifest.model
     named = possible_pages(model, index.shape, text.q, lens)
@@ -328,6 +335,20 @@ def _without_matches(index: Index, text: SearchText, lens: str, kind: str | None
         outside=out_of_range(model, index.shape, text.q),
         pasted_model=pasted_model(text.q),
     )
+
+
+def _suggestions(index: Index, text: SearchText, lens: str) -> list[Suggestion]:
+    """Return a token for each text like the last word, which is still being typed: the one with a space before it if
+    there is one. Other tokens of the word as it is typed come last."""
+    search, texts = token_search(index.tokens), index.tokens.texts
+    suggested: list[int] = []
+    forms: list[int] = []
+    for surface, how in search.suggest(text.words[-1].text, SUGGESTED) if text.words else ():
+        tokens = search.tokens(surface)
+        suggested.append(next((token for token in tokens if texts[token].startswith(" ")), tokens[0]))
+        forms += [token for token in tokens if token != suggested[-1]][: SUGGESTED_FORMS - 1] if how == "exact" else []
+    lists = index.lists_of_tokens(lens if lens in index.stored.lenses else index.stored.lens)
+    return [{"id": token, "token": texts[token], "lists": int(lists[token])} for token in (*suggested, *forms)]
 
 
 def _jump_to_relation(index: Index, text: SearchText, lens: str) -> str | None:

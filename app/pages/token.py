@@ -98,6 +98,7 @@ class RoleList:
     kind: str
     end: str
     total: int
+    by_layer: Annotated[list[int], Field(description="How many of them are in each layer of the model")]
     places: list[Listing]
 
     def table(self) -> Table:
@@ -160,6 +161,10 @@ class TokenView(ViewOfModel):
     def largest_score(self) -> float:
         """Return the largest absolute score that the token has in any of the lists."""
         return max((abs(listing["score"]) for role in self.roles for listing in role.places), default=0.0)
+
+    def by_layer(self, role: Role) -> list[int]:
+        """Return by layer how many vectors of all kinds have the token in this role."""
+        return [sum(counts) for counts in zip(*(of.by_layer for of in self.roles if of.role == role), strict=True)]
 
     def pair_table(self, matrix: str) -> Table:
         """Make the page's table of the pairs of one matrix that hold the token."""
@@ -297,7 +302,12 @@ def _role_lists(
 ) -> list[RoleList]:
     lists = [
         RoleList(
-            role=role_of(kind, end), kind=kind, end=end, total=listed.total, places=_listings(index, kind, listed, hubs)
+            role=role_of(kind, end),
+            kind=kind,
+            end=end,
+            total=listed.total,
+            by_layer=listed.by_layer.tolist(),
+            places=_listings(index, kind, listed, hubs),
         )
         for (kind, end), listed in by_kind_and_end.items()
     ]

@@ -1,6 +1,6 @@
 """Record what a comparison of two models was made from, which of its files are finished, and which arrays these hold.
 
-comparison.json is replaced whole, never edited; FORMAT.md describes the same."""
+comparison.json is replaced whole, never edited; docs/format.md describes the same."""
 
 import hashlib
 import json

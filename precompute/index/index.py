@@ -12,7 +12,13 @@ from typing import Self
 from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound, NotStored, ShardDamaged, ShardUnreadable
 from lexiscope.precompute.files import Stamp, damaged, stamp_of, unreadable
 from lexiscope.precompute.index.index_files import ClassifierLists, Neighbours, Vocabulary, open_listed, open_shard
-from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
+from lexiscope.precompute.index.layer.hubs import (
+    Counts,
+    hubs_among_nearest,
+    hubs_of_lists,
+    lens_that_reads_best,
+    lists_of_tokens,
+)
 from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import Piece
@@ -52,6 +58,7 @@ class Index:
         self._neighbours = neighbours
         self._parts: dict[Piece, TensorFile] = {}  # parts are opened when they are first asked for
         self._hubs: dict[str, frozenset[int]] = {}  # by lens
+        self._lists: dict[str, Counts] = {}  # by lens
         self._chances: dict[tuple[str, str], Chance | None] = {}  # by kind and lens
         self.stamps = {  # the stamps of the files of all layers that the manifest lists
             layer: shards[layer].file.stamp if layer in shards else stamp_of(folder / entry.file)
@@ -127,6 +134,14 @@ class Index:
             self._hubs[lens] = hubs_of_lists(self.usable_shards(), self.stored, lens)
         return self._hubs[lens]
 
+    def lists_of_tokens(self, lens: str) -> Counts:
+        """Return how many lists of vectors of the layers that are ready hold each token, (d_vocab,). They are counted
+        once."""
+        position("lens", lens, self.stored.lenses)
+        if lens not in self._lists:
+            self._lists[lens] = lists_of_tokens(self.usable_shards(), self.stored, lens)
+        return self._lists[lens]
+
     @cached_property
     def nearest_hubs(self) -> frozenset[int]:
         """Return the tokens that are near to very many others (the hubs among nearest tokens); none if the nearest
@@ -188,7 +203,7 @@ class Index:
         return self._parts[piece]
 
     def stats(self, layer: int, array: str, *at: int) -> Array | None:
-        """Return the values that an array of the part `stats` (see FORMAT.md) has at this position. Return None if the
+        """Return the values that an array of the part `stats` (docs/format.md) has at this position. Return None if the
         part is missing, older than the array, or cannot be used: pages are shown without it, and `verify` names the
         error."""
         return self._numbers("stats", layer, array, *at)

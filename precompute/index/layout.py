@@ -1,5 +1,5 @@
-"""Declare the parts of an index: the arrays of each, by name, type and shape (FORMAT.md lists the same), and the names
-of its files."""
+"""Declare the parts of an index: the arrays of each, by name, type and shape (docs/format.md lists the same), and the
+names of its files."""
 
 import math
 import re

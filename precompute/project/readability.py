@@ -1,7 +1,7 @@
 """Measure how well a list of pairs can be read: whether a person could name what the head does from its first pairs.
 
 A pair can be read if its two words are alike (buy, purchase), or if other pairs are like it on both sides (Chile,
-Chilean beside Spain, Spanish). README.md says how well this agrees with people's ratings.
+Chilean beside Spain, Spanish). docs/definitions.md says how well this agrees with people's ratings.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Compute, by the definitions in FORMAT.md and in float64, what the build stores about lists: how coherent, readable
-and similar they are, which tokens are hubs, and which lens reads best. Also compare the lists of a vector with its
-scores."""
+"""Compute, by the definitions in docs/format.md and in float64, what the build stores about lists: how coherent,
+readable and similar they are, which tokens are hubs, and which lens reads best. Also compare the lists of a vector
+with its scores."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -17,9 +17,9 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS
 from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
 from lexiscope.precompute.weights.difference import Difference
 
-DEPTH, COHERENT_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
-PAIRS_READ, LIKE_IT = 20, 3  # as FORMAT.md defines them
-SIMILARITY_K, READ_FIRST = 100, 10  # as FORMAT.md defines them
+DEPTH, COHERENT_TOKENS, HUB_FACTOR = 100, 20, 10  # as docs/format.md defines them
+PAIRS_READ, LIKE_IT = 20, 3  # as docs/format.md defines them
+SIMILARITY_K, READ_FIRST = 100, 10  # as docs/format.md defines them
 LAST_BIT = 4e-7  # relative error of a score, which is rounded once
 SMALLEST_FLOAT32 = 1.5e-45  # the most that rounding to float32 adds to a number near 0
 COHERENCE_ERROR = 1e-4  # error of a mean cosine in float32

@@ -89,8 +89,8 @@ def directions_error(
 def _lists_error(
     index: Index, layer: int, brute: BruteForce, svd: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
 ) -> str | None:
-    """Say what is wrong with the lists of a direction, whose sign is the one that FORMAT.md defines or, if rounding
-    decides the sign, either; return None if nothing is."""
+    """Say what is wrong with the lists of a direction, whose sign is the one that docs/format.md defines or, if
+    rounding decides the sign, either; return None if nothing is."""
     number, matrix = row % index.shape.d_head, kinds[0][:2]
     off = UNIT_ERROR + 4 * float(svd.turned[number])
     W = brute.embedding(DIRECTIONS[matrix][1], "dot")

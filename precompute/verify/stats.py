@@ -8,7 +8,7 @@ from lexiscope.precompute.index.layout import NEURON_PAIRS
 from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
 
 ERROR = 1e-4  # allowed error of a moment, beside the size of scores: the build multiplies in float32
-CONSTANT, LEAST_DEVIATION = 1e-6, 1e-37  # as FORMAT.md defines them
+CONSTANT, LEAST_DEVIATION = 1e-6, 1e-37  # as docs/format.md defines them
 ROUNDING = 1e-9  # a vector of which centring, or a gain, leaves less than this share is one of zeros
 DRAWS, SHARES = 1000, (0.95, 0.99)  # random vectors, mismatched pairs; which shares of them stay under a number
 DOUBT = 0.5  # a spread this near to CONSTANT, relatively, may count as constant or not

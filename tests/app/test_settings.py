@@ -1,4 +1,4 @@
-"""Settings: from arguments, else the environment; documented where they are defined, and in the README."""
+"""Settings: from arguments, else the environment; documented where they are defined."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,6 @@ from starlette.testclient import TestClient
 from lexiscope.app.settings import HIDDEN, PREFIX, Settings, described, load
 from lexiscope.precompute.errors import ServeError
 from tests.support.site import visit
-
-README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +65,3 @@ def test_paths_and_addresses_are_not_shown(site_data: Path) -> None:
     assert pages.count(HIDDEN) == 4
     assert str(site_data) not in pages
     assert "gpu.internal" not in pages
-
-
-def test_every_setting_is_in_the_readme() -> None:
-    """A row `| VARIABLE | default | meaning |` for each, and none for others."""
-    rows = dict(re.findall(rf"^\| `({PREFIX}\w+)` \| `(.*?)` \|", README.read_text(), re.MULTILINE))
-    assert rows == {setting["variable"]: str(setting["default"]) for setting in described(Settings())}

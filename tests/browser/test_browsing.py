@@ -97,6 +97,24 @@ def test_a_rank_is_a_link_to_its_row(visit: OpenTab) -> None:
     expect(rows.nth(1).locator("a.t").first).to_be_focused()
 
 
+def test_home_leads_on_with_the_model_that_was_read_last(visit: OpenTab) -> None:
+    tab = visit()
+    page = tab.go("/")
+    expect(page.get_by_text("Go on with")).to_be_hidden()
+    expect(page.get_by_placeholder(f"Search {LLAMA}")).to_be_visible()
+    tab.go(f"/{GPT2}/ff/1/3?lens=cosine")
+    tab.go(f"/{GPT2}/ff/1/999999")  # an error is not gone on with
+    tab.go("/")
+    expect(page.locator("#go-on a")).to_have_attribute("href", f"/{GPT2}/ff/1/3?lens=cosine")
+    buttons = page.locator(".search.big button")
+    expect(buttons.first).to_have_attribute("formaction", f"/{GPT2}/search")
+    expect(buttons.nth(1)).to_have_text(LLAMA)
+    page.get_by_placeholder(f"Search {GPT2}").fill("dog")
+    expect(page.get_by_role("option").first).to_have_attribute("href", re.compile(f"^/{GPT2}/"))
+    page.keyboard.press("Enter")
+    tab.settle(f"/{GPT2}/search?q=dog&lens=cosine")
+
+
 def test_search_with_the_keyboard(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}")
@@ -223,7 +241,7 @@ def test_without_script(visit: OpenTab) -> None:
     tab = visit(java_script_enabled=False)
     page = tab.go("/")
     page.get_by_role("combobox").fill("dog")
-    page.get_by_role("button", name=LLAMA).click()
+    page.get_by_role("button", name="Search", exact=True).click()
     assert tab.path == f"/{LLAMA}/search?q=dog&lens=cosine"
     page.locator("#matches, #tokens").first.wait_for()
     page.get_by_role("combobox").fill("1.2")

@@ -1,5 +1,5 @@
 """Make small indexes that tests of pages share, and write out every list of one: what a page must find, the slow way.
-This reads the arrays that were written, by the tables of FORMAT.md, and uses none of the code under test."""
+This reads the arrays that were written, by the tables of docs/format.md, and uses none of the code under test."""
 
 from collections.abc import Iterator
 from pathlib import Path

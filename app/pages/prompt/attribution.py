@@ -22,7 +22,7 @@ VO_PAIRS = 2  # how many pairs of a head's VO are shown
 def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
     """Put the words of its value beside each neuron, and the first pairs of its VO beside each head."""
     found = answer.get("attribution")
-    for part in (*found["raises"], *found["lowers"]) if found else ():
+    for part in (*found["raises"], *found["lowers"], *found["path"]) if found else ():
         layer, head, neuron, end = part["layer"], part["head"], part["neuron"], part["end"] or "top"
         part["pairs"] = None if head is None else _pairs(lists.index, layer, head)
         part["value"] = None if neuron is None else lists.tokens("ff_value", layer, neuron, VALUE_TOKENS, end)

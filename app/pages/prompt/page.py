@@ -92,6 +92,7 @@ class PromptView(ViewOfModel):
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
     attention: list[HeadAttention] | None = None
+    looks: list[list[list[float]]] | None = None  # by layer and head: attention weights from the position
     patterns: list[HeadPattern] | None = None
     patterns_by_token: list[TokenPattern] | None = None
     neurons: list[ActiveNeuron] | None = None

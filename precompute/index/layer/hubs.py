@@ -7,6 +7,7 @@ that lens. Of equal lenses it is the first. A layer that is damaged or missing i
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -34,6 +35,15 @@ def hubs_of_lists(shards: Sequence[Shard], stored: Stored, lens: str) -> frozens
         counts += in_layer
         n_lists += int(in_layer.sum()) // stored.k  # in a difference, only lists of vectors that changed count
     return _hubs(counts, n_lists, stored.k)
+
+
+def lists_of_tokens(shards: Sequence[Shard], stored: Stored, lens: str) -> Counts:
+    """Return how many lists of vectors of these layers hold each token, (d_vocab,): of all kinds, at both ends."""
+    counts: Counts = np.zeros(stored.shape.d_vocab, np.int64)
+    for shard in shards if stored.kinds else ():
+        with suppress(IndexFault):
+            counts += shard.all_lists_of_tokens(lens)
+    return counts
 
 
 def hubs_among_nearest(ids: Array) -> frozenset[int]:

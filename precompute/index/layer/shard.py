@@ -27,7 +27,7 @@ class Shard(ShardArrays):
         self._by_chance: dict[tuple[str, str], tuple[float, float, float]] = {}  # what `shuffled` has returned
 
     def array(self, name: str) -> Array:
-        """Return a whole array by its name in FORMAT.md, as it is in the file: not checked."""
+        """Return a whole array by its name in docs/format.md, as it is in the file: not checked."""
         return self.file.array(name)
 
     def vectors(self, which: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
@@ -116,6 +116,10 @@ class Shard(ShardArrays):
         top, bottom = of_all.mean(axis=0, dtype=np.float64).tolist()
         share = float((of_all.max(axis=1) >= NOTABLE).mean())
         return self._by_chance.setdefault((compared, lens), (top, bottom, share))
+
+    def all_lists_of_tokens(self, lens: str) -> NDArray[np.int64]:
+        """Return how many lists of vectors, of all kinds and at both ends, hold each token, (d_vocab,)."""
+        return sum((np.diff(self._token_offsets(lens, end)) for end in ENDS), np.zeros(self.shape.d_vocab, np.int64))
 
     def lists_of_tokens(self, lens: str, end: str) -> NDArray[np.int64]:
         """Return how many lists of vectors hold each token, (d_vocab,). Only kinds of vectors that count for hubs are

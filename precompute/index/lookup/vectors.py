@@ -20,6 +20,7 @@ class VectorListings:
     """Vectors of one kind that list a token at one end, as columns."""
 
     total: int  # how many there are; the columns hold a part of them
+    by_layer: Array  # how many there are in each layer of the model
     layer: Array
     index: Array  # number of the vector within its kind
     rank: Array  # from 0
@@ -64,6 +65,8 @@ def vector_listings(
     lists = _kinds(stored)[0][entries.vector] * len(ENDS) + entries.end
     wanted = [kind in kinds for kind in stored.kinds for _ in ENDS]
     parts = rank_parts(lists, entries.rank, layers.stored.k, wanted, part)
+    n_layers, n_lists = stored.shape.n_layers, len(wanted)
+    by_layer = np.bincount(lists * np.intp(n_layers) + entries.layer, minlength=n_lists * n_layers).reshape(n_lists, -1)
     entries = entries.at(parts.chosen)
     score = _stored(layers, lens, "scores", entries)
     check(np.isfinite(score), entries.layer)
@@ -72,14 +75,29 @@ def vector_listings(
     chosen = entries.at(np.concatenate(sections))
     _check_listed(layers, lens, chosen, token)
     first_ids = np.split(_first_ids(layers, lens, chosen, first), np.cumsum([*map(len, sections)])[:-1])
-    lists_of_kinds = zip(itertools.product(stored.kinds, ENDS), parts.totals, sections, first_ids, strict=True)
+    of_lists = parts.totals, by_layer, sections, first_ids
+    lists_of_kinds = zip(itertools.product(stored.kinds, ENDS), *of_lists, strict=True)
     return {
         (kind, end): VectorListings(
-            total, entries.layer[section], index[section], entries.rank[section], score[section], first_tokens
+            total, counts, entries.layer[section], index[section], entries.rank[section], score[section], first_tokens
         )
-        for (kind, end), total, section, first_tokens in lists_of_kinds
+        for (kind, end), total, counts, section, first_tokens in lists_of_kinds
         if kind in kinds
     }
+
+
+def numbers_by_layer(layers: Layers, token: int, lens: int, kinds: Collection[str]) -> Array:
+    """Count in each layer, (n_layers,), the different numbers of the vectors of these kinds that list the token at
+    either end."""
+    where, most = token_slices(layers, token, lens, "inverted"), layers.stored.n_vectors
+    vector, layer = where.read("inverted.vector"), where.layer[where.numbers()]
+    check(vector < most, layer)
+    starts = _kinds(layers.stored)[1].tolist()
+    numbers = [np.empty(0, np.int64)]
+    for start, end in (starts[at : at + 2] for at in map(layers.stored.kinds.index, kinds)):
+        chosen = (vector >= start) & (vector < end)
+        numbers.append(layer[chosen].astype(np.int64) * most + vector[chosen] - start)
+    return np.bincount(np.unique(np.concatenate(numbers)) // most, minlength=layers.stored.shape.n_layers)
 
 
 def vector_matches(

@@ -35,6 +35,7 @@ from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.weights.architectures.family import Part
 
 LISTED = 25  # heads and neurons that raise the logit most, and as many that lower it most
+PATH_RAISES, PATH_LOWERS = 5, 2  # heads, and as many neurons, of `path` that raise the logit most, or lower it most
 ATTENDED = 3  # positions that a head attends to most, of each listed head
 
 
@@ -107,10 +108,10 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         "final_bias": final_bias,
         "unembedding_bias": unembedding_bias,
     }
-    raises, lowers = (
-        _largest(record, torch.stack(heads[::-1]), torch.stack(neurons[::-1]), sign, logit - baseline)
-        for sign in (1, -1)
-    )
+    of_parts = record, torch.stack(heads[::-1]), torch.stack(neurons[::-1])
+    raises, lowers = (_largest(*of_parts, sign, logit - baseline, LISTED)[:LISTED] for sign in (1, -1))
+    ends = ((1, PATH_RAISES), (-1, PATH_LOWERS))
+    path = [part for sign, each in ends for part in _largest(*of_parts, sign, logit - baseline, each)]
     return {
         "token": {"id": token},
         "against": {"id": against} if isinstance(against, int) else against,
@@ -120,6 +121,7 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         "layers": layers,
         "raises": raises,
         "lowers": lowers,
+        "path": path,
     }
 
 
@@ -166,17 +168,17 @@ def _part_terms(
     return weights * (vectors @ local.direction), constant
 
 
-def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int, total: float) -> list[PartTerm]:
-    """Return the heads and neurons with the largest terms, or with the most negative ones, from all terms of heads
-    (n_layers, n_heads) and neurons (n_layers, d_mlp). `total` is the sum of all terms."""
-    every = [_head_term(record, *term, total) for term in _largest_terms(heads, sign)]
-    every += [_neuron_term(record, *term, total) for term in _largest_terms(neurons, sign)]
-    return sorted(every, key=lambda part: -sign * part["term"])[:LISTED]
+def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int, total: float, most: int) -> list[PartTerm]:
+    """Return up to `most` heads, and as many neurons, with the largest terms, or with the most negative ones, from all
+    terms of heads (n_layers, n_heads) and neurons (n_layers, d_mlp). `total` is the sum of all terms."""
+    every = [_head_term(record, *term, total) for term in _largest_terms(heads, sign, most)]
+    every += [_neuron_term(record, *term, total) for term in _largest_terms(neurons, sign, most)]
+    return sorted(every, key=lambda part: -sign * part["term"])
 
 
-def _largest_terms(terms: Tensor, sign: int) -> Iterator[tuple[int, int, float]]:
+def _largest_terms(terms: Tensor, sign: int, most: int) -> Iterator[tuple[int, int, float]]:
     """Yield layer, number and term of the largest terms of this sign; terms (n_layers, count)."""
-    best = (sign * terms.flatten()).topk(min(LISTED, terms.numel()))
+    best = (sign * terms.flatten()).topk(min(most, terms.numel()))
     for size, position in zip(best.values.tolist(), best.indices.tolist(), strict=True):
         if size > 0:
             layer, number = divmod(position, terms.shape[1])
@@ -214,7 +216,7 @@ def _cost(w: Weights, *_: object) -> float:
 
 def _vectors(answer: Fields, _: bool) -> Iterator[ListEnd]:
     found: Attribution = answer["attribution"]
-    for part in (*found["raises"], *found["lowers"]):
+    for part in (*found["raises"], *found["lowers"], *found["path"]):
         if part["neuron"] is not None and part["end"]:
             yield ListEnd("ff_value", part["layer"], part["neuron"], part["end"])
 

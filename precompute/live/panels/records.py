@@ -63,7 +63,7 @@ class Record:
     keys: list[Tensor] = field(default_factory=list)  # coverage: (d_mlp,) what keys read at the position
     mixed: list[Tensor] = field(default_factory=list)  # (n_heads, d_head) mixed values of each layer, at the position
     steps: list[Tensor] = field(default_factory=list)  # attribution: (d_model,) after each step, at the position
-    looks: list[Tensor] = field(default_factory=list)  # attribution: (n_heads, T) attention weights from the position
+    looks: list[Tensor] = field(default_factory=list)  # (n_heads, T) attention weights of each layer, from the position
 
     def first_only(self, layer: int) -> Tensor:
         """Return flags (d_mlp,): True for a neuron that fires at the first of several positions, and hardly anywhere

@@ -240,6 +240,7 @@ class Attribution(TypedDict):
     layers: list[LayerTerms]
     raises: list[PartTerm]  # the largest terms of heads and neurons
     lowers: list[PartTerm]  # the most negative terms
+    path: list[PartTerm]  # the heads and neurons with the largest and the most negative terms, some of each kind
 
 
 class PromptAnswer(TypedDict):
@@ -254,6 +255,7 @@ class PromptAnswer(TypedDict):
     evolution_untouched: NotRequired[list[EvolutionRow] | None]
     appears: NotRequired[int | None]  # the first layer after which the answer leads at the position, to the end
     attention: NotRequired[list[HeadAttention] | None]
+    looks: NotRequired[list[list[list[float]]] | None]  # by layer and head: attention weights from the position
     patterns: NotRequired[list[HeadPattern] | None]
     patterns_by_token: NotRequired[list[TokenPattern] | None]
     neurons: NotRequired[list[ActiveNeuron] | None]  # neurons at the position, some of each layer, strongest first

@@ -1,5 +1,6 @@
 """Finding tokens by text, against looking at every one of them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,29 @@ def like(text: str, limit: int, texts: list[str]) -> list[tuple[str, str]]:
 @given(st.sampled_from(TEXTS) | st.text(st.sampled_from("dogse c\\x9 <S\n"), max_size=4), st.integers(0, 12))
 def test_like(text: str, limit: int) -> None:
     assert SEARCH.like(text, limit) == like(text, limit, TEXTS)
+
+
+@given(st.sampled_from(TEXTS) | st.text(st.sampled_from("dogse c\\x9 <S\n"), max_size=4), st.integers(0, 12))
+def test_suggested_is_what_is_like_it_in_another_order(text: str, limit: int) -> None:
+    """Of the same three kinds, in the same order of kinds."""
+    suggested, found = SEARCH.suggest(text, limit), SEARCH.like(text, 1000)
+    assert set(suggested) <= set(found)
+    assert len(suggested) == min(limit, len(found)) == len(set(suggested))
+    assert [how for _, how in suggested] == [how for _, how in found][:limit]
+
+
+@pytest.mark.parametrize(("typed", "suggested"), [
+    # frequent words first, but a shorter one may be rarer; pieces (" partic", "param") and forms ("parts") come last
+    ("par", ["par", "part", "park", "paris", "parent", "param", "parts", "partic"]),
+    ("Par", ["par", "part", "park", "paris"]),
+    ("arti", ["partic", "particular", "particularly"]),
+    ("xyz", []),
+])  # fmt: skip
+def test_words_are_suggested_before_pieces(typed: str, suggested: list[str]) -> None:
+    texts = [f"{number}" for number in range(50)] + ["par", " partic", " part", " particular", "param"]
+    texts += [" parts", " parent", " park", " Paris", " particularly"]
+    search = TokenSearch(TokenTable.of([text.encode() for text in texts]))
+    assert [surface for surface, _ in search.suggest(typed, 20)][: len(suggested) or None] == suggested
 
 
 @given(

@@ -1,7 +1,6 @@
 """`import lexiscope` itself: what it has, what it says of it, and what it does not load."""
 
 import inspect
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from lexiscope.precompute.live.wire.asks import PromptArguments
 from tests.support.synthetic import make_manifest, write_index
 
 ROOT = Path(__file__).parents[3]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 WITHOUT = """
 import sys
 
@@ -36,12 +34,6 @@ for package, ask in asks.items():
     except lexiscope.NeedsPackage as error:
         print(error)
 """
-
-
-def test_the_readme_lists_every_public_name() -> None:
-    (section,) = re.findall(r"^## In a notebook\n(.+?)^## ", README, re.MULTILINE | re.DOTALL)
-    (names,) = re.findall(r"^Public names: (.+?)\.$", section, re.MULTILINE | re.DOTALL)
-    assert sorted(re.findall(r"`(\w+)`", names)) == sorted(lexiscope.__all__)
 
 
 @pytest.mark.parametrize("name", lexiscope.__all__)

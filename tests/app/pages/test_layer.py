@@ -15,7 +15,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES
 from tests.support.lists import SHAPES, all_listings, stored_arrays, token
 from tests.support.synthetic import D_VOCAB
-from tests.support.views import layer_view
+from tests.support.views import layer_view, make_view
 
 ROWS = {
     (name, lens): [
@@ -84,6 +84,29 @@ def test_every_page(indexes: dict[str, Index], name: str, lens: str, sort: str, 
         "similarity": pytest.approx(by_chance[:, 0].mean()), "similarity_bottom": pytest.approx(by_chance[:, 1].mean()),
         "share_15": sum(max(pair) >= np.float32(0.15) for pair in by_chance) / len(by_chance),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("lens", LENSES)
+def test_each_bin_of_the_histogram_counts_the_neurons_that_its_address_shows(
+    indexes: dict[str, Index], name: str, lens: str
+) -> None:
+    histogram = layer_view(indexes[name], 0, lens).histogram or []
+    by_chance = stored_arrays(SHAPES[name], 0)["ff.shuffled"][:, LENSES.index(lens)].max(axis=1)
+    shown: list[int] = []
+    for each in histogram:
+        low, high = each["min_similarity"], each["max_similarity"]
+        bin_of = {"min_similarity": low, "max_similarity": high}
+        view = make_view(indexes[name], "layer", {"layer": 0}, {"rows": "all"}, lens=lens, **bin_of)
+        expected = [
+            row["neuron"] for row in ROWS[name, lens]
+            if np.float32(low) <= np.float32(max(row["similarity"], row["similarity_bottom"])) < np.float32(high or 9)
+        ]  # fmt: skip
+        assert [row["neuron"] for row in view.rows] == expected
+        assert (view.total, each["neurons"]) == (len(expected),) * 2
+        assert each["shuffled"] == ((by_chance >= np.float32(low)) & (by_chance < np.float32(high or 9))).sum()
+        shown += expected
+    assert sorted(shown) == [row["neuron"] for row in ROWS[name, lens]]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
+from lexiscope.app.html.numbers import percent, ratio
+from lexiscope.app.lists.view import visible
 from lexiscope.app.urls import format_address
 from lexiscope.precompute.live.wire.asks import PANEL_NAMES
-from tests.support.pages import parsed
+from tests.support.pages import Parsed, parsed
 from tests.support.site import GPT2, LLAMA, PROMPT, TEXT
 from tests.support.tables import rows
 
@@ -59,6 +61,14 @@ def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     for kept in ("&off=2.h1&set=1.5:2.5", "&off=1.3&set=1.5:2.5", "&off=1.3,2.h1", ""):
         assert PROMPT + kept in links
     assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
+
+
+def test_bars_of_predictions_are_on_one_scale(live: TestClient) -> None:
+    """Half a bar is 50 %, also where nothing is likelier: the same with the changes of a run and without them."""
+    view = live.get(format_address(PROMPT, "json") + "&off=1.h2").json()
+    bars = [int(each.attributes["data-bar"]) for each in parsed(live.get(PROMPT + "&off=1.h2").text).all("td")
+            if "data-bar" in each.attributes]  # fmt: skip
+    assert bars == [round(50 * token["p"]) for token in (*view["prediction"], *view["untouched"])]
 
 
 def test_a_change_at_one_position(live: TestClient) -> None:
@@ -278,18 +288,51 @@ def test_why_a_word(live: TestClient) -> None:
     assert (wrong.status_code, "token 999999 does not exist here" in wrong.text) == (404, True)
 
 
-@pytest.mark.parametrize(("text", "labels"), [(TEXT, 5), (TEXT + " dog" * 30, 18)])
-def test_the_large_map_has_labels(live: TestClient, text: str, labels: int) -> None:
-    """Tokens, or the numbers of every few positions where there are many."""
+def pictures(html: str) -> list[Parsed]:
+    """The SVGs of a page, each by itself."""
+    return [parsed(each.partition("</svg>")[0]) for each in html.partition("<main")[2].split("<svg")[1:]]
+
+
+@pytest.mark.parametrize(("text", "large", "small"), [(TEXT, 1, 1), (TEXT + " dog" * 30, 2, 5)])
+def test_maps_of_attention_have_labels(live: TestClient, text: str, large: int, small: int) -> None:
+    """Tokens, or the numbers of every few positions where there are many; the large map has weights, too."""
     asked = {"text": text, "panel": "attention", "head": "1"}
-    tokens = live.get(f"/{GPT2}/prompt.json", params=asked).json()["tokens"]
+    view = live.get(f"/{GPT2}/prompt.json", params=asked).json()
+    tokens = [token["token"].replace(" ", "␣") for token in view["tokens"]]
     assert len(tokens) == len(text.split())
-    found = parsed(live.get(f"/{GPT2}/prompt", params=asked).text).all("text")
-    assert len(found) == 2 * labels
-    shown = [token["token"].replace(" ", "␣") for token in tokens] if labels == 5 else [str(2 * n) for n in range(18)]
-    texts = [label.text.strip() for label in found]
-    assert texts[::2] == texts[1::2] == shown
-    assert not parsed(live.get(f"/{GPT2}/prompt", params={**asked, "head": ""}).text).all("text")
+    _, chosen, *others = pictures(live.get(f"/{GPT2}/prompt", params=asked).text)
+    for drawn, step in ((chosen, large), *((other, small) for other in others)):
+        labels = [label.text.strip() for label in drawn.all("text") if "transform" in label.attributes]
+        assert labels == (tokens if step == 1 else [str(at) for at in range(0, len(tokens), step)])
+        weights = [number.text.strip() for number in drawn.all("text")[2 * len(labels) :]]
+        of_head = next(head["weights"] for head in view["attention"] if (head["layer"], head["head"]) == (2, 1))
+        expected = [ratio(weight) for row in of_head for weight in row]
+        assert weights == (expected if drawn is chosen and step == 1 else [])
+
+
+@pytest.mark.parametrize(("text", "position", "together"), [
+    ("the <script> and the lion", 4, 1), (TEXT, 2, 1), (TEXT + " dog" * 45, 49, 2),
+])  # fmt: skip
+def test_a_strip_for_every_head(live: TestClient, text: str, position: int, together: int) -> None:
+    """Its numbers are those of the data; it leads to the head; tokens stay text; long texts have no more cells."""
+    asked: dict[str, str | int] = {"text": text, "panel": "attention", "position": position}
+    view = live.get(f"/{GPT2}/prompt.json", params=asked).json()
+    html = live.get(f"/{GPT2}/prompt", params=asked).text
+    assert ("<script>" in html, f", {together} to a cell" in html) == (False, together > 1)
+    drawn = pictures(html)[0]
+    title, *heads = [each.text for each in drawn.all("title")]
+    assert f"from position {view['position']}" in title
+    expected = []
+    for layer, of_layer in enumerate(view["looks"]):
+        for head, weights in enumerate(of_layer):
+            assert len(weights) == view["position"] + 1
+            best = sorted(range(len(weights)), key=lambda at: -weights[at])[:3]
+            looks = ", ".join(f"{visible(view['tokens'][at]['token'])} {percent(weights[at])}" for at in best)
+            expected.append(f"L{layer}H{head}: {looks}")
+            assert drawn.links()[len(expected) - 1].endswith(f"&layer={layer}&head={head}#head-{head}")
+    assert heads == expected
+    cells = sum(path.attributes["d"].count("M") for path in drawn.all("path") if "data-heat" in path.attributes)
+    assert 0 < cells <= 32 * len(expected)
 
 
 PATTERNS = f"{PROMPT}&layer=1&panel=patterns"

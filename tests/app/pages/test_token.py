@@ -101,6 +101,8 @@ def test_all_kinds(indexes: dict[str, Index], name: str, number: int, lens: str,
         expected = places(name, number, lens, role.kind, role.end)
         assert role.role == ROLES[role.kind if role.kind == "ff_up" else SIDES[role.kind], role.end]
         assert (role.total, list(role.places)) == (len(expected), expected[:LISTINGS_OF_KIND])
+        layers = [place["layer"] for place in expected]
+        assert role.by_layer == [layers.count(layer) for layer in range(SHAPES[name].n_layers)]
     by_matrix = {matrix: pairs(name, number, lens, preset, (matrix,)) for matrix in MATRICES}
     assert view.totals == {matrix: len(found) for matrix, found in by_matrix.items()}
     assert view.pairs_total == sum(view.totals.values())

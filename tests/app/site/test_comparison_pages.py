@@ -205,7 +205,9 @@ def test_a_model_with_itself(site_data: Path, tmp_path: Path) -> None:
         assert "same weights" in visitor.get(f"/{LLAMA}/vs/{LLAMA}").text
         matches = visitor.get(f"/{LLAMA}/ff/1/3.json").json()["matches"][LLAMA]
         assert [1, 3] not in [[match["layer"], match["index"]] for match in matches]
-        assert ">itself<" in visitor.get(f"/{LLAMA}").text
+        for page in ("/", f"/{LLAMA}", f"/{LLAMA}/layer/1"):  # there for who asks, and offered to nobody
+            assert f"/{LLAMA}/vs/{LLAMA}" not in parsed(visitor.get(page).text).links(), page
+        assert visitor.get(f"/{LLAMA}/ff/1/3").status_code == 200
 
 
 def test_a_removed_index_leaves_the_numbers(site_data: Path, tmp_path: Path) -> None:

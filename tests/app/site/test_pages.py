@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from lexiscope.app import urls
 from lexiscope.app.lists.view import visible
+from lexiscope.app.pages.page import find_pages
 from lexiscope.app.site.security import HEADERS
 from lexiscope.app.urls import FORMATS, content_type, format_address
 from lexiscope.precompute.index.manifest import TOKENIZER
@@ -29,7 +30,7 @@ PATHS = {
     "token": (f"/{GPT2}/token/{SCRIPT}",),
     "search": (f"/{GPT2}/search?q=dog", f"/{GPT2}/search"),
     "head": (f"/{LLAMA}/head/1/2",),
-    "layer": (f"/{GPT2}/layer/1",),
+    "layer": (f"/{GPT2}/layer/1", f"/{GPT2}/layer/1?min_similarity=0.1&max_similarity=0.15"),
     "classifier": (f"/{DIFFERENCE}/classifier",),
     "classifier_vector": (f"/{DIFFERENCE}/classifier/classifier/2",),
     "lab": (f"/{LLAMA}/lab", f"/{DIFFERENCE}/lab?figure=similarity"),
@@ -39,7 +40,7 @@ PATHS = {
     "vectors": (f"/{GPT2}/vectors", f"/{LLAMA}/vectors?kind=w_v&sort=similarity"),
     "sample": (f"/{LLAMA}/sample", f"/{GPT2}/sample?kind=ff_key&layers=1-2&n=4&good=1,3"),
 }
-SYSTEM = ("/-/help", "/-/settings", "/docs")
+SYSTEM = ("/-/help", "/-/help/neuron", "/-/settings", "/docs")
 DATA = ("/-/health", "/-/settings.json", "/-/metrics", "/openapi.json", "/robots.txt", "/favicon.ico", "/favicon.svg")
 ALL_PATHS = [path for paths in PATHS.values() for path in paths]
 
@@ -251,6 +252,17 @@ def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
     assert "HX-Target" in typed.headers["vary"]
 
 
+@pytest.mark.parametrize(("model", "lens"), [(GPT2, "dot"), (LLAMA, "cosine")])
+def test_a_suggestion_says_in_how_many_lists_it_is(client: TestClient, model: str, lens: str) -> None:
+    partial = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#suggestions"}
+    typed = client.get(f"/{model}/search?q=do&lens={lens}", headers=partial).text
+    suggested = re.findall(r'href="([^"]+/token/[0-9]+)[^"]*">.*?\n<small>in ([0-9,]+) list', typed)
+    assert len(suggested) > 2
+    for path, lists in suggested:
+        roles = client.get(f"{path}.json?lens={lens}").json()["roles"]
+        assert sum(role["total"] for role in roles) == int(lists.replace(",", ""))
+
+
 def test_a_pasted_address_of_another_model_says_where_it_is(client: TestClient) -> None:
     absent = client.get(f"/{GPT2}/search", params={"q": "http://127.0.0.1:8000/gpt3/ff/1/5"}).text
     assert f"<b>gpt3</b> is not built here; there is {GPT2}, {LLAMA}, {DIFFERENCE}." in absent
@@ -283,6 +295,26 @@ def test_the_system_answers(client: TestClient, path: str) -> None:
 
 def test_help_is_found_where_people_look(client: TestClient) -> None:
     assert client.get("/help").headers["location"] == "/-/help"
+
+
+@pytest.mark.parametrize(("path", "said"), [
+    ("/help.json", "it is text for people, at /-/help"), ("/-/help.json", "it is text for people, at /-/help"),
+    ("/-/help/nothing", "there are index, lists"),
+])  # fmt: skip
+def test_where_help_is_not_says_where_it_is(client: TestClient, path: str, said: str) -> None:
+    answer = client.get(path, headers={"accept": "application/json"})
+    assert answer.status_code == 404
+    assert said in answer.json()["error"]["detail"]
+
+
+def test_llms_txt_has_every_page_and_its_data_in_fifty_lines(client: TestClient) -> None:
+    answer = client.get("/llms.txt")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert len(answer.text.splitlines()) <= 50
+    patterns = [re.sub(r":\w+}", "}", page.at.pattern) for page in find_pages().values() if page.of != "site"]
+    assert all(re.search(rf"^- /{{model}}/?{re.escape(pattern)}( \(|: )", answer.text, re.M) for pattern in patterns)
+    assert f"\n- /{GPT2}: 2 of 3 layers are ready\n" in answer.text
+    assert "/{model}/ff/{layer}/{neuron}.json" in answer.text
 
 
 def test_static_files_never_change_under_their_address(client: TestClient) -> None:

@@ -285,22 +285,22 @@ def test_the_command_takes_a_lens(index: Index, tmp_path: Path, option: str) -> 
     assert {columns.column(at).compression for at in range(columns.num_columns)} == {"ZSTD"}
 
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "data.md").read_text(encoding="utf-8")
 QUESTIONS = [
     question
-    for block in re.findall(r"^```sql\n(.+?)^```$", README, re.MULTILINE | re.DOTALL)
+    for block in re.findall(r"^```sql\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     for question in block.split(";")
     if "select" in question
 ]
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=range(len(QUESTIONS)))
-def test_the_questions_of_the_readme_can_be_asked(folder: Path, question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_questions_of_the_page_can_be_asked(folder: Path, question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     with duckdb.connect() as database:
         columns = [name for name, *_ in database.sql(question).description]
     assert columns in (["layer", "head", "plurals"], ["layer", "index", "shared"], ["token", "lists"])
 
 
-def test_the_readme_has_three_questions() -> None:
+def test_the_page_has_three_questions() -> None:
     assert len(QUESTIONS) == 3

@@ -1,4 +1,4 @@
-"""FORMAT.md says what the code does."""
+"""docs/format.md says what the code does."""
 
 import dataclasses
 import hashlib
@@ -49,7 +49,7 @@ from lexiscope.precompute.travel.pull import PULLED, PulledRecord
 from lexiscope.precompute.verify import brute_lists
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
-PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "format.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:

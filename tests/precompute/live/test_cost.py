@@ -42,7 +42,7 @@ def test_a_run(case: Case, ask: asks.PromptAsk) -> None:
     runs = 2 if ask.changes else 1
     other: float = runs * s.n_layers * PASS_OVERHEAD_TOKENS * token_cost(s)  # what is no multiplication
     if "attention" in ask.panel:
-        other += NUMBER_COST * s.n_layers * s.n_heads * tokens * (tokens + 1) / 2
+        other += NUMBER_COST * s.n_layers * s.n_heads * tokens * (tokens + 3) / 2
     if ask.lens == "cosine":  # of all tokens, sums and lengths
         other += COSINE_ROWS * row_cost(s)
     counted = multiplications(lambda: case.engine.prompts([ask]))

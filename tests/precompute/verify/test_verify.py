@@ -200,7 +200,7 @@ def no_direction(arrays: Arrays) -> None:
 
 
 def other_sign(arrays: Arrays) -> None:
-    """Of one direction, both sides: as true as before, but not what FORMAT.md says."""
+    """Of one direction, both sides: as true as before, but not what docs/format.md says."""
     for kind in ("vo_in", "vo_out"):
         for name, sign in (("ids", 1), ("scores", -1), ("coherence", 1)):
             array = arrays[f"{kind}.{name}"]

@@ -201,6 +201,27 @@ def test_the_largest_terms_are_listed_with_what_heads_look_at(every: Case) -> No
         assert max(missing, default=0) <= min(terms)
 
 
+def test_the_path_has_the_largest_heads_and_neurons(every: Case) -> None:
+    """Of either kind, however small beside the other, and where each head looks most."""
+    found, at = asked(every)
+    heads = {(row["layer"], head): term for row in found["layers"] for head, term in enumerate(row["heads"])}
+    run = every.run(every.engine.words.prompt(TEXT))
+    for sign, most in ((1, 5), (-1, 2)):
+        of_heads = [part for part in found["path"] if part["head"] is not None and sign * part["term"] > 0]
+        expected = sorted((term for term in heads.values() if sign * term > 0), key=lambda term: -sign * term)[:most]
+        assert [part["term"] for part in of_heads] == pytest.approx(expected, abs=TOLERANCE)
+        for part in of_heads:
+            look = (part["attends"] or [])[0]
+            assert part["term"] == pytest.approx(heads[part["layer"], part["head"] or 0])
+            assert look["weight"] == pytest.approx(
+                float(run.attentions[part["layer"]][part["head"], at].max()), abs=1e-5
+            )
+        of_neurons = [part for part in found["path"] if part["neuron"] is not None and sign * part["term"] > 0]
+        listed = [part for part in found["raises" if sign > 0 else "lowers"] if part["neuron"] is not None]
+        assert of_neurons[: len(listed)] == listed[:most]
+        assert len(of_neurons) == most
+
+
 def test_words_for_a_token(case: Case) -> None:
     by_word, _ = asked(case, token=Word(word="dog"), against=Word(word="lion"))
     dog, lion = (case.engine.words.tokens(word)[0] for word in ("dog", "lion"))

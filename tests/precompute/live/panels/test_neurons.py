@@ -113,6 +113,19 @@ def test_attention_of_every_head(every: Case) -> None:
             np.testing.assert_allclose(weights, expected[query, :seen], atol=1e-4)
 
 
+@pytest.mark.parametrize("position", [0, 3, None])
+def test_where_every_head_looks_from_the_position(
+    every: Case, position: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In all layers, also where a prompt is too long for all weights of all layers."""
+    monkeypatch.setattr(records, "MOST_WEIGHTS", 1)
+    answer = every.ask(panel=("attention",), position=position)
+    at, run = answer["position"], every.run(ids(answer["tokens"]))
+    seen = at + 1 if every.engine.shape.causal else len(answer["tokens"])
+    expected = [run.attentions[layer][:, at, :seen].tolist() for layer in range(every.engine.shape.n_layers)]
+    np.testing.assert_allclose(answer["looks"] or [], expected, atol=1e-4)
+
+
 def test_of_a_long_prompt_only_the_chosen_layers_heads(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     T, causal = case.engine.token_count(TEXT), case.engine.shape.causal
     numbers = T * (T + 1) // 2 if causal else T * T

@@ -1,0 +1,78 @@
+"""Write the small map on a parameter's page, which says where in the model the same words are: layers from left to
+right, and heads from top to bottom or one row of numbers of neurons. Python writes its cells, because a template takes
+longer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+
+from lexiscope.app import urls
+from lexiscope.app.html.hubs import marked
+from lexiscope.app.html.numbers import heat
+from lexiscope.app.html.tokens import plain
+from lexiscope.app.lists.kept_tokens import KeptTokens
+from lexiscope.app.lists.same_words import head_words, heads_that_share, neurons_by_layer, words_of_lists
+from lexiscope.app.lists.view import Token, tokens_of
+from lexiscope.precompute.index.index import Index
+
+WORDS_NAMED = 6
+
+Cell = tuple[int, str, str]  # a number, the address of what is counted there, a title
+
+
+@dataclass(frozen=True)
+class MiniMap:
+    rows: Markup
+    token: Token | None = None  # the token that neurons are counted by
+
+
+def of_heads(index: Index, view: Any) -> MiniMap | None:
+    """Return in which other heads the first words of a head, or of a part of one, stand; None if they do in none."""
+    here = view.layer, view.head
+    lists = [vector.top for vector in view.vectors.values() if vector] if hasattr(view, "vectors") else []
+    words = words_of_lists(lists) if lists else sorted(head_words(index).of_head.get(here, ()))
+    shared = {at: tokens for at, tokens in heads_that_share(index, words).items() if lists or at != here}
+    rows: dict[int, dict[int, Cell]] = {head: {} for head in range(index.shape.n_heads)}
+    for (layer, head), tokens in shared.items():
+        title = f"L{layer}H{head}: {plain(tokens_of(index.tokens, tokens[:WORDS_NAMED]))}"
+        rows[head][layer] = len(tokens), urls.link("head", view.model, layer, head, lens=view.lens), title
+    return MiniMap(_written("head \\ layer", index.layers, rows, here)) if shared else None
+
+
+def of_neurons(index: Index, view: Any) -> MiniMap | None:
+    """Return how many neurons of each layer list the first word that a neuron writes or, without its value, reads."""
+    lists = [vector.top for vector in (view.value, view.key, view.up) if vector and vector.top]
+    if not lists:
+        return None
+    tokens = lists[0]
+    no_words, hubs = KeptTokens(words=True).outside(index), marked(view.lens)
+    token = next((each for each in tokens if each["id"] not in no_words and each["id"] not in hubs), tokens[0])
+    address, mark, query = urls.link("layer", view.model, 0, lens=view.lens, token=token["id"]).partition("?")
+    before = address.removesuffix("0")
+    counts = neurons_by_layer(index, token["id"], view.lens)
+    row = {at: (n, f"{before}{at}{mark}{query}", f"layer {at}: {n} neurons") for at, n in counts.items()}
+    return MiniMap(_written("layer", index.layers, {"neurons": row}, (view.layer, "neurons")), token)
+
+
+def _written(
+    corner: str, layers: Sequence[int], rows: Mapping[Any, Mapping[int, Cell]], here: tuple[int, Any]
+) -> Markup:
+    """Write the head and the rows of the table, each row with the cells that it has, by layer."""
+    most = max([cell[0] for row in rows.values() for cell in row.values()], default=1)
+    columns = {layer: at for at, layer in enumerate(layers)}
+    written = [f'<thead><tr><th scope="col">{corner}<th scope="col">', '<th scope="col">'.join(map(str, layers))]
+    written.append("</thead>\n<tbody>")
+    for name, row in rows.items():
+        cells = ["<td>"] * len(layers)
+        for layer, (count, address, title) in row.items():
+            step = heat(count / most)
+            cells[columns[layer]] += (
+                f'<a href="{escape(address)}" title="{escape(title)}" data-heat="{step}">{count}</a>'
+            )
+        if name == here[1]:
+            cells[columns[here[0]]] = '<td class="here">' + cells[columns[here[0]]].removeprefix("<td>")
+        written.append(f'\n<tr><th scope="row">{name}{"".join(cells)}')
+    return Markup("".join([*written, "\n</tbody>"]))
