@@ -4,7 +4,7 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. mkdocs take
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -97,12 +97,8 @@ def glossary() -> Iterator[str]:
         yield f'- <a id="{key}"></a>**{term.name}**: {term.text}'
 
 
-BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
-    "families": families,
-    "settings": settings,
-    "commands": commands,
-    "names": names,
-    "glossary": glossary,
+BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
+    each.__name__: each for each in (families, settings, commands, names, glossary)
 }
 
 

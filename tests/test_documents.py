@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import Figure, with_rows
 from docs.generate import filled
 from lexiscope.app.commands.cli import make_parser
 
@@ -96,6 +97,20 @@ def test_the_site_of_the_documents_is_built_and_fetches_nothing(tmp_path: Path) 
     assert [name for name, text in pages.items() if re.search(fetched, text)] == []
     styles = "".join(path.read_text() for path in tmp_path.rglob("*.css"))
     assert re.findall(r"url\([\"']?(?:https?:|//)|@import", styles) == []
+
+
+def test_figures_take_the_place_of_those_before() -> None:
+    page = DOCUMENTS["docs/speed.md"]
+    rows = [Figure("lists", 1.5, 1.0).row("vectors"), Figure("rate", 20, 30, at_least=True, unit="ms").row("new")]
+    assert rows == [
+        "| vectors | lists | 1.50 × | ≤ 1 × | **short** |",
+        "| new | rate | 20.00 ms | ≥ 30 ms | **short** |",
+    ]
+    written = with_rows(with_rows(page, "vectors", rows[:1]), "new", rows[1:])
+    table = filled(written).split("generated: figures")[1].split("<!-- end -->")[0]
+    assert {*rows} < {*table.splitlines()}
+    assert re.findall(r"^\| vectors .*", table, re.MULTILINE) == rows[:1]
+    assert table.count("\n| ") == page.count("\n| ") + 1
 
 
 def _definition(name: str) -> str:
