@@ -9,7 +9,7 @@ from lexiscope.app.html.assets import folder
 from lexiscope.app.html.glossary import TERMS
 from lexiscope.app.html.help_pages import MARKDOWN, anchors, help_link, help_pages
 from tests.support.pages import parsed
-from tests.support.site import GPT2, PAGES
+from tests.support.site import GPT2, LLAMA, PAGES
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
