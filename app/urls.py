@@ -55,17 +55,13 @@ DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 # Arguments that every link of the page being rendered gets, such as hubs=hide. app/html/rendering.py sets them.
 taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
 
-_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-", "vs", "labels")
+_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "llms.txt", "-", "vs", "labels")
 
 
 def is_reserved(name: str) -> bool:
     """Return True if a page of the site already has this address, so that no model may have this name."""
     endings = tuple(f".{format}" for format in ALL_FORMATS)
     return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(endings)
-
-
-def help_page(anchor: str = "") -> str:
-    return "/-/help" + (f"#{quote(anchor)}" if anchor else "")
 
 
 @dataclass(frozen=True)

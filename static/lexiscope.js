@@ -34,6 +34,10 @@
     if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
   }
 
+  // Help: an old address such as /-/help#neuron-page leads on to the page that it names now.
+  const place = location.pathname === "/-/help" && location.hash && document.getElementById(location.hash.slice(1))?.closest(".place");
+  if (place) location.replace(find("a", place).href);
+
   // Copying: a link with data-copy="link" is copied itself, with "text" what it points at on the page, of any other the
   // text it leads to.
   document.addEventListener("click", (event) => {

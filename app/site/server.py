@@ -90,7 +90,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _version(app: FastAPI) -> str:
     """Return a text that changes with the program, its templates, its static files and its settings: it is a part of
     every ETag."""
-    facts = [program_version(), fingerprint(folder("templates")), app.state.settings.model_dump_json()]
+    facts = [
+        program_version(),
+        fingerprint(folder("templates")),
+        fingerprint(folder("reading")),
+        app.state.settings.model_dump_json(),
+    ]
     facts += [asset.url for asset in app.state.assets.values()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 

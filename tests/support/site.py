@@ -71,6 +71,8 @@ PAGES = {
     "difference-paper": f"/{DIFFERENCE}/paper?as=gpt2",
     "search-labels": f"/{LLAMA}/search?q=greyhounds",
     "help": "/-/help",
+    "help-page": "/-/help/sharing",
+    "help-glossary": "/-/help/glossary",
     "settings": "/-/settings",
     "docs": "/docs",
     "error": f"/{LLAMA}/ff/1/999999",

@@ -56,7 +56,7 @@ def test_ticked(text: str, expected: str) -> None:
 @pytest.mark.parametrize("key", TERMS)
 def test_terms(key: str) -> None:
     (link,) = parsed(rendered("term", "term(key)", key=key)).all("a")
-    assert link.attributes == {"class": "term", "href": f"/-/help#{key}", "title": TERMS[key].text}
+    assert link.attributes == {"class": "term", "href": f"/-/help/glossary#{key}", "title": TERMS[key].text}
     assert link.text == TERMS[key].name
 
 

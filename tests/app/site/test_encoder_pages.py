@@ -68,7 +68,7 @@ def test_an_encoder_is_called_one(encoders: TestClient) -> None:
     cards = {card["model"]: card for card in encoders.get("/index.json").json()["models"]}
     for model in (MASKED, BARE):
         assert (cards[model]["architecture_name"], cards[model]["causal"]) == ("BERT", False)
-    assert "/-/help#encoder" in parsed(encoders.get("/").text).links()
+    assert "/-/help/glossary#encoder" in parsed(encoders.get("/").text).links()
     view = encoders.get(f"/{MASKED}.json").json()
     assert (view["architecture"], view["architecture_name"], view["causal"]) == ("bert", "BERT", False)
     assert "BERT architecture, an" in encoders.get(f"/{MASKED}").text
