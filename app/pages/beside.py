@@ -125,11 +125,7 @@ def _named(site: ModelSite, text: str) -> tuple[Index, LabelAddress]:
     own, shape = site.index.manifest.model, index.shape
     if not _same_vocabulary(index, site.index):
         others = [other for other in site.library.names() if other != own and _fits(site, other)]
-        works = (
-            f"Beside {own} can stand those of {', '.join(others)}"
-            if others
-            else f"No other model here has that of {own}"
-        )
+        works = f"{own} has that of {', '.join(others)}" if others else f"no other model here has that of {own}"
         raise BadRequest(f"{model} and {own} have different vocabularies, so that no token is the same: {works}")
     return index, parameter_named(index.manifest.model, shape, text)
 
