@@ -26,6 +26,7 @@ ARG EXTRAS=precompute
 
 COPY pyproject.toml README.md LICENSE ./
 COPY app ./app
+COPY docs/reading ./docs/reading
 COPY lexiscope ./lexiscope
 COPY precompute ./precompute
 COPY static ./static

@@ -45,25 +45,23 @@ FORMATS = {
     "tex": "application/x-tex",
 }  # the formats and their media types
 DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # addresses of data end in .json, .csv and so on
-MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # some pages also have a figure
-FIGURE_FORMATS = (*DATA_FORMATS, "svg")
+MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml", "png": "image/png"}
+FIGURE_FORMATS = (*DATA_FORMATS, "svg")  # of pages that also have a figure
+PICTURE_FORMATS = (*DATA_FORMATS, "png")  # of pages that also have a picture, which chats show with a link
+ALL_FORMATS = (*DATA_FORMATS, "svg", "png")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 
 # Arguments that every link of the page being rendered gets, such as hubs=hide. app/html/rendering.py sets them.
 taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
 
-_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-", "vs", "labels")
+_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "llms.txt", "-", "vs", "labels")
 
 
 def is_reserved(name: str) -> bool:
     """Return True if a page of the site already has this address, so that no model may have this name."""
-    endings = tuple(f".{format}" for format in FIGURE_FORMATS)
+    endings = tuple(f".{format}" for format in ALL_FORMATS)
     return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(endings)
-
-
-def help_page(anchor: str = "") -> str:
-    return "/-/help" + (f"#{quote(anchor)}" if anchor else "")
 
 
 @dataclass(frozen=True)
@@ -142,18 +140,21 @@ def turned(address: str, **changes: Any) -> str:
 
 
 def content_type(format: str) -> str:
-    return MEDIA_TYPES[format] if format == "json" else f"{MEDIA_TYPES[format]}; charset=utf-8"
+    return MEDIA_TYPES[format] if format in ("json", "png") else f"{MEDIA_TYPES[format]}; charset=utf-8"
 
 
 def format_address(address: str, format: str) -> str:
     """Return the address of the same page in another format, without arguments that only change how a page looks. A CSV
-    has all pages of a list, so its address has no page number."""
+    has all pages of a list, so its address has no page number; a picture has the first words of the stored lists."""
     if format == "html":
         return address
     path, _, query = address.partition("?")
-    left_out = ("group", "map", "page") if format == "csv" else ("group", "map")
+    left_out = ("group", "map", *_LEFT_OUT.get(format, ()))
     kept = "&".join([argument for argument in query.split("&") if argument.partition("=")[0] not in left_out])
     return f"{'/index' if path == '/' else path}.{format}" + (kept and f"?{kept}")
+
+
+_LEFT_OUT = {"csv": ("page",), "png": ("k", "reading", "side")}
 
 
 def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. mkdocs take
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -89,11 +89,16 @@ def names() -> Iterator[str]:
         yield f"| `{name}` | {re.split(r'(?<=[.]) ', words, maxsplit=1)[0]} |"
 
 
-BLOCKS: dict[str, Callable[[], Iterable[str]]] = {
-    "families": families,
-    "settings": settings,
-    "commands": commands,
-    "names": names,
+def glossary() -> Iterator[str]:
+    """Every word of the pages, with a place that links to it name by the word's key."""
+    from lexiscope.app.html.glossary import TERMS
+
+    for key, term in TERMS.items():
+        yield f'- <a id="{key}"></a>**{term.name}**: {term.text}'
+
+
+BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
+    each.__name__: each for each in (families, settings, commands, names, glossary)
 }
 
 

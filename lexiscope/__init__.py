@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lexiscope.app.notebook.by_words import Places, Search, Seeds, Token
+    from lexiscope.app.notebook.by_words import Places, Relation, Search, Seeds, ThroughHeads, Token
     from lexiscope.app.notebook.errors import NeedsIndex, NeedsPackage, Unreachable
     from lexiscope.app.notebook.model import Model
     from lexiscope.app.notebook.opening import Models, models, open, run  # noqa: A004
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lexiscope.precompute.live.wire.errors import LiveError
 
 _HOMES = {
-    "app.notebook.by_words": ("Places", "Search", "Seeds", "Token"),
+    "app.notebook.by_words": ("Places", "Relation", "Search", "Seeds", "ThroughHeads", "Token"),
     "app.notebook.errors": ("NeedsIndex", "NeedsPackage", "Unreachable"),
     "app.notebook.model": ("Model",),
     "app.notebook.opening": ("Models", "models", "open", "run"),
@@ -68,10 +68,12 @@ __all__ = [
     "Pairs",
     "PanelOfRun",
     "Places",
+    "Relation",
     "Run",
     "Search",
     "Seeds",
     "Subhead",
+    "ThroughHeads",
     "Token",
     "Unreachable",
     "WeightsError",

@@ -34,6 +34,10 @@
     if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
   }
 
+  // Help: an old address such as /-/help#neuron-page leads on to the page that it names now.
+  const place = location.pathname === "/-/help" && location.hash && document.getElementById(location.hash.slice(1))?.closest(".place");
+  if (place) location.replace(find("a", place).href);
+
   // Copying: a link with data-copy="link" is copied itself, with "text" what it points at on the page, of any other the
   // text it leads to.
   document.addEventListener("click", (event) => {
@@ -183,12 +187,15 @@
     const { target } = event.detail.ctx;
     if (target?.id === "suggestions") return show(true);
     if (target?.id === "page") arrived();
+    else enter();
   });
   function arrived() {
     const main = find("#main");
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     rememberPage();
+    enter();
+    showTheme();
     if (!location.hash) main.focus({ preventScroll: true });
     else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
     tryAgain();
@@ -235,6 +242,43 @@
     input.setAttribute("aria-label", input.placeholder);
   }
   rememberPage();
+
+  // The lens that was chosen last: links of entry lead to it, where it is one of those that data-entry names. What a page shows is said by its address alone.
+  document.addEventListener("click", (event) => {
+    const choice = event.target.closest?.('[aria-label="Lens"] a:not(.term)');
+    if (choice) remember("lens", new URL(choice.href).searchParams.get("lens") ?? "dot");
+  }, true);
+  function enter() {
+    const lens = remembered("lens");
+    const turn = (element, name) => {
+      const address = new URL(element.getAttribute(name), location.origin);
+      address.searchParams.delete("lens");
+      if (lens !== "dot") address.searchParams.append("lens", lens);
+      element.setAttribute(name, address.pathname + address.search);
+    };
+    all("[data-entry]").filter((entry) => entry.dataset.entry.split(" ").includes(lens)).forEach((entry) => {
+      if (entry.matches("input")) turn(entry, "hx-get");
+      else if (entry.matches("button")) Object.assign(entry, lens === "dot" ? { name: "", value: "" } : { name: "lens", value: lens });
+      else (entry.matches("a") ? [entry] : all("a", entry)).forEach((link) => turn(link, "href"));
+    });
+  }
+  enter();
+
+  // The theme: as the system has it, light, dark, and so on around. Pictures of pages follow it.
+  const root = document.documentElement;
+  function showTheme() {
+    all('picture source[srcset*="-dark."]').forEach((source) => {
+      source.media = { light: "not all", dark: "all" }[root.dataset.theme] ?? "(prefers-color-scheme: dark)";
+    });
+  }
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest(".theme")) return;
+    root.dataset.theme = { auto: "light", light: "dark" }[root.dataset.theme] ?? "auto";
+    remember("theme", root.dataset.theme);
+    showTheme();
+    say(`Theme: ${root.dataset.theme === "auto" ? "as the system has it" : root.dataset.theme}`);
+  });
+  showTheme();
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
   let run;

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import Figure, with_rows
 from docs.generate import filled
 from lexiscope.app.commands.cli import make_parser
-from lexiscope.app.html.citation import PAPER
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = {
@@ -99,6 +99,20 @@ def test_the_site_of_the_documents_is_built_and_fetches_nothing(tmp_path: Path) 
     assert re.findall(r"url\([\"']?(?:https?:|//)|@import", styles) == []
 
 
+def test_figures_take_the_place_of_those_before() -> None:
+    page = DOCUMENTS["docs/speed.md"]
+    rows = [Figure("lists", 1.5, 1.0).row("vectors"), Figure("rate", 20, 30, at_least=True, unit="ms").row("new")]
+    assert rows == [
+        "| vectors | lists | 1.50 × | ≤ 1 × | **short** |",
+        "| new | rate | 20.00 ms | ≥ 30 ms | **short** |",
+    ]
+    written = with_rows(with_rows(page, "vectors", rows[:1]), "new", rows[1:])
+    table = filled(written).split("generated: figures")[1].split("<!-- end -->")[0]
+    assert {*rows} < {*table.splitlines()}
+    assert re.findall(r"^\| vectors .*", table, re.MULTILINE) == rows[:1]
+    assert table.count("\n| ") == page.count("\n| ") + 1
+
+
 def _definition(name: str) -> str:
     """A pattern of the line that defines a name, or the method of Class.method. An ellipsis stands for any part."""
     escaped = re.escape(name.rpartition(".")[2]).replace("…", r"\w*")
@@ -126,5 +140,6 @@ def test_the_citation_file_is_of_this_version() -> None:
     assert f"\nversion: {project['version']}\nlicense: {project['license']}\n" in cited
     (doi,) = re.findall(r"^ +doi: (.+)$", cited, re.MULTILINE)
     names = re.findall(r"family-names: (.+)\n +given-names: (.+)$", cited, re.MULTILINE)
-    assert f"doi = {{{doi}}}" in PAPER
-    assert f"author = {{{' and '.join(map(', '.join, names))}}}" in PAPER
+    paper = (ROOT / "docs/reading/sharing.md").read_text(encoding="utf-8")
+    assert f"doi = {{{doi}}}" in paper
+    assert f"author = {{{' and '.join(map(', '.join, names))}}}" in paper

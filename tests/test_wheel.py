@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, tracked.split("\0")):
         if (
-            name.split("/")[0] in (*ROOMS, "lexiscope", "pyproject.toml", "README.md", "LICENSE")
+            name.split("/")[0] in (*ROOMS, "docs", "lexiscope", "pyproject.toml", "README.md", "LICENSE")
             and (ROOT / name).exists()
         ):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -74,6 +74,7 @@ def test_it_holds_one_package_and_every_file(wheel: Path) -> None:
     command = ["git", "ls-files", *ROOMS]
     tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert {f"lexiscope/{name}" for name in tracked if (ROOT / name).exists()} <= names
+    assert {f"lexiscope/reading/{path.name}" for path in (ROOT / "docs/reading").glob("*.md")} <= names
 
 
 def test_it_is_imported_and_shows_lists(python: Path, beside_others: Path) -> None:

@@ -27,7 +27,7 @@ class Asset:
 
 
 def folder(name: str) -> Path:
-    """Return the folder `templates` or `static` of the package; in a clone the folder is a link."""
+    """Return the folder `templates`, `static` or `reading` of the package; in a clone the folder is a link."""
     return _PACKAGE / name
 
 

@@ -1,4 +1,4 @@
-"""Write BibTeX that cites a page, and BibTeX that cites the paper."""
+"""Write BibTeX that cites a page."""
 
 import re
 from typing import TYPE_CHECKING
@@ -7,20 +7,6 @@ from lexiscope.app.formats.latex import escape, slug
 
 if TYPE_CHECKING:
     from lexiscope.app.html.rendering import PageRequest
-
-PAPER = """\
-@inproceedings{dar-etal-2023-analyzing,
-  title = {Analyzing Transformers in Embedding Space},
-  author = {Dar, Guy and Geva, Mor and Gupta, Ankit and Berant, Jonathan},
-  booktitle = {Proceedings of the 61st Annual Meeting of the Association for Computational Linguistics
-    (Volume 1: Long Papers)},
-  year = {2023},
-  address = {Toronto, Canada},
-  publisher = {Association for Computational Linguistics},
-  pages = {16124--16170},
-  doi = {10.18653/v1/2023.acl-long.893},
-  url = {https://aclanthology.org/2023.acl-long.893}
-}"""
 
 
 def page_bibtex(title: str, page: "PageRequest") -> str:

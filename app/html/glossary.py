@@ -1,432 +1,286 @@
-"""Explain the words of the field in plain language, for the help page and the tooltips. The help page itself,
-templates/help.html, has longer explanations with the formulas."""
+"""Explain the words of the field in plain language, for the glossary and the tooltips. The help pages
+(docs/reading/) have longer explanations, with the formulas."""
 
 from typing import NamedTuple
 
 
 class Term(NamedTuple):
     name: str
-    text: str  # one or two sentences that are understood without the help page
+    text: str  # one or two sentences that are understood without the help pages
 
 
 TERMS = {
-    "token": Term(
-        "token",
+    "token": Term("token",
         "A piece of text that the model reads and writes as one unit. ␣ marks a space, which is part of the token; "
-        "in BERT's vocabulary, words have none, and ## marks what goes on with a word.",
-    ),
-    "W_E": Term(
-        "W_E, the embedding", "The matrix with one row of d_model numbers for each token: how tokens enter the model."
-    ),
-    "residual-stream": Term(
-        "residual stream", "The running sum of d_model numbers at each position that every layer reads and adds to."
-    ),
-    "score": Term(
-        "score", "How strongly a vector points at a token: the larger, the more; negative means away from it."
-    ),
-    "label": Term(
-        "label", "What somebody said of a parameter, with who said it and where: from a file that anybody can write."
-    ),
+        "in BERT's vocabulary, ## marks a token that continues a word."),
+    "W_E": Term("W_E, the embedding",
+        "The matrix with one row of d_model numbers for each token: how tokens enter the model."),
+    "residual-stream": Term("residual stream",
+        "The running sum of d_model numbers at each position that every layer reads and adds to."),
+    "score": Term("score", "How strongly a vector points at a token. Larger is stronger; negative means away from it."),
+    "label": Term("label",
+        "What somebody said about a parameter, with who said it and where. Labels come from files that anybody can "
+        "write."),
     "rank": Term("rank", "The place of a token in a list sorted by score; 1 is the best."),
-    "end": Term(
-        "top and bottom",
-        "The largest scores and the most negative ones. Both matter: a neuron can be pushed either way.",
-    ),
-    "encoder": Term(
-        "encoder",
-        "A model whose positions see all others, before and after them, as in BERT; in a decoder such as GPT-2 they "
-        "see only those before. Its tokenizer puts a mark before a text and one after it, in BERT [CLS] and [SEP].",
-    ),
-    "layer": Term("layer", "One of the model's storeys, numbered from 0; each has attention heads, then neurons."),
-    "neuron": Term(
-        "neuron", "One unit of a feed-forward layer: it looks for its key in the stream and adds its value to it."
-    ),
-    "ff_key": Term("key (ff_key)", "What a neuron reads: it is active where the stream points the way its key does."),
-    "ff_value": Term("value (ff_value)", "What a neuron writes: added to the stream in proportion to its activity."),
-    "ff_up": Term("up (ff_up)", "A gated neuron's second input: multiplied with the gate, it sets strength and sign."),
+    "end": Term("top and bottom",
+        "The tokens with the largest scores, and those with the most negative scores. Both matter, because a neuron "
+        "can be active with either sign."),
+    "encoder": Term("encoder",
+        "A model such as BERT, in which each position sees the whole text; in a decoder such as GPT-2, it sees only "
+        "what comes before. Its tokenizer puts a special token before and after the text: in BERT [CLS] and [SEP]."),
+    "layer": Term("layer", "One step of the model: attention heads, then neurons. Layers are numbered from 0."),
+    "neuron": Term("neuron",
+        "One unit of a feed-forward layer. It looks for its key in the stream and adds its value to the stream."),
+    "ff_key": Term("key (ff_key)",
+        "What a neuron reads: the neuron is active where the stream points the same way as its key."),
+    "ff_value": Term("value (ff_value)",
+        "What a neuron writes: it is added to the stream in proportion to the neuron's activity."),
+    "ff_up": Term("up (ff_up)",
+        "The second input of a gated neuron. It is multiplied with the gate and decides the strength and the sign."),
     "head": Term("head", "One attention unit: QK decides where it looks, VO what it carries from there."),
-    "vo": Term("VO", "W_V W_O of a head: when it attends to the token it reads, it promotes the token it writes."),
-    "qk": Term("QK", "W_Q W_Kᵀ of a head: a position with the query token attends to one with the key token."),
-    "subhead": Term("subhead", "One of a head's d_head channels: column j of W_Q, W_K, W_V and row j of W_O."),
-    "w_q": Term("w_q", "A column of W_Q: reads the position that attends."),
-    "w_k": Term("w_k", "A column of W_K: reads the position that may be attended to."),
-    "w_v": Term("w_v", "A column of W_V: reads what is carried from the position attended to."),
-    "w_o": Term("w_o", "A row of W_O: writes what was carried into the stream."),
-    "direction": Term(
-        "singular direction",
-        "A head's matrix is a sum of d_head steps, each from one direction to another, σ times as strong; no two of "
-        "them overlap. They are the head's own, where subheads are the axes its weights happen to be stored in.",
-    ),
-    "singular": Term(
-        "σ, singular value",
-        "How strong a direction of a head is: a vector along its one side comes out along the other, σ times as long.",
-    ),
-    "singular-share": Term(
-        "share of the matrix",
-        "σ² over the sum of all of the head's: how much of the matrix (its squared Frobenius norm) the direction is.",
-    ),
-    "direction-sign": Term(
-        "what is convention in a direction",
-        "Both sides may be turned round together; the sign here puts the largest score of the written side, or of the "
-        "key, at the top. And directions whose singular values are nearly equal may be mixed with one another.",
-    ),
-    "direction-coherence": Term(
-        "coherence of a direction",
-        "The mean coherence of its two sides' lists, top with top or bottom with bottom, whichever is larger. A list "
-        "whose first tokens are no words, or hardly learned ones, counts as 0.",
-    ),
-    "reads-better": Term(
-        "reads better",
-        "The mean coherence of a head's ten best directions beside that of its ten best subheads, v with o or q with "
-        "k, top with top or bottom with bottom. Lists of random vectors have .08 on MiniLM and .12 on the demo; less "
-        "than .025 between the two says nothing.",
-    ),
+    "vo": Term("VO",
+        "The matrix W_V W_O of a head. Where the head attends to the token it reads, it promotes the token it writes."),
+    "qk": Term("QK",
+        "The matrix W_Q W_Kᵀ of a head. A position with the query token attends to a position with the key token."),
+    "subhead": Term("subhead", "One of a head's d_head channels: column j of W_Q, W_K and W_V, and row j of W_O."),
+    "w_q": Term("w_q", "A column of W_Q: it reads the position that attends."),
+    "w_k": Term("w_k", "A column of W_K: it reads the position that may be attended to."),
+    "w_v": Term("w_v", "A column of W_V: it reads what is carried from the position attended to."),
+    "w_o": Term("w_o", "A row of W_O: it writes what was carried into the stream."),
+    "direction": Term("singular direction",
+        "One step of a head's singular value decomposition: it reads along one direction and writes along another, σ "
+        "times as strong. Directions belong to the head, while subheads depend on the axes in which its weights are "
+        "stored."),
+    "singular": Term("σ, singular value",
+        "How strong a direction of a head is: a vector of length one along its input side comes out with length σ "
+        "along its output side."),
+    "singular-share": Term("share of the matrix",
+        "σ² divided by the sum of all σ² of the head: how much of the matrix (its squared Frobenius norm) this "
+        "direction is."),
+    "direction-sign": Term("sign and order of directions",
+        "Both sides of a direction may be turned around together; the sign here puts the score of largest size of "
+        "the written side, or of the key, at the top. Directions with nearly equal σ may be mixed with each other."),
+    "direction-coherence": Term("coherence of a direction",
+        "The mean coherence of the lists of its two sides, both tops or both bottoms, whichever is larger. A list "
+        "whose first tokens are no words, or hardly learned ones, counts as 0."),
+    "reads-better": Term("reads better",
+        "The mean coherence of a head's ten best directions compared with that of its ten best subheads. Random "
+        "vectors have 0.08 on MiniLM and 0.12 on the demo, and a difference below 0.025 says nothing."),
     "vo_in": Term("vo_in", "The side of a VO direction that reads what is carried from the position attended to."),
-    "vo_out": Term("vo_out", "The side of a VO direction that writes into the stream what its in finds."),
+    "vo_out": Term("vo_out", "The side of a VO direction that writes into the stream."),
     "qk_query": Term("qk_query", "The side of a QK direction that reads the position that attends."),
     "qk_key": Term("qk_key", "The side of a QK direction that reads the position that may be attended to."),
-    "lens": Term("lens", "How a score is read: dot or cosine. The parameters are the same, the ranking differs."),
-    "dot": Term(
-        "dot lens",
-        "score = v · e, the paper's; the model also applies a norm with a gain per dimension, left out here. "
-        "Tokens with unusual embeddings can crowd the lists.",
-    ),
-    "cosine": Term(
-        "cosine lens",
-        "Token embeddings are centred and set to length one first, so only their direction counts. "
-        "Tokens with short embeddings, often untrained ones, gain.",
-    ),
-    "true-cosine": Term(
-        "cosine",
-        "Of a vector with a token's centred embedding: the score under the lens cosine, in which the token has length "
-        "one, divided by the vector's length, too. 1 at most, whatever the lengths; two random directions of 576 "
-        "dimensions have about 0.04.",
-    ),
+    "lens": Term("lens",
+        "How a score is computed: dot or cosine. The parameters are the same, but the ranking differs."),
+    "dot": Term("dot lens",
+        "The paper's score, v · e, without the norm that the model applies before it reads. Tokens with unusual "
+        "embeddings can crowd the lists."),
+    "cosine": Term("cosine lens",
+        "The mean embedding is subtracted and each token is set to length one, so only the direction of its "
+        "embedding counts. Tokens with short embeddings, often untrained ones, gain."),
+    "true-cosine": Term("cosine",
+        "The cosine of a vector with a token's centred embedding: the score under the lens cosine, divided by the "
+        "vector's length. It is at most 1; two random directions of 576 dimensions have about 0.04."),
     "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
     "all": Term("preset all", "Every pair of tokens."),
     "distinct": Term("preset distinct", "The two tokens differ even without case, surrounding space and ##."),
-    "words": Term(
-        "preset words",
-        "Distinct, and both are a space (BERT's: no space and no ##) and three or more ASCII letters; a word's "
-        "beginning may pass.",
-    ),
-    "kept": Term(
-        "tokens of lists",
-        "All tokens, or only whole words: a space (BERT's: no space and no ##), then three or more ASCII letters. "
-        "Ranks stay the true ones.",
-    ),
-    "high-bias": Term(
-        "high bias",
-        "Most of these tokens are such as any list may hold, whatever it is about: frequent, special, hardly learned, "
-        "or hubs.",
-    ),
-    "beforehand": Term(
-        "beforehand",
-        "What the model thinks of a token before any text. A long row makes large scores in the lens dot; a row near "
-        "the mean of all has hardly been learned. The logit at the mean final state, of some sentences, is what it has "
-        "whatever was read; b · W_U, b the final norm's bias, is the part that is always the same. Rank 1 is the "
-        "largest.",
-    ),
-    "vocabulary": Term(
-        "vocabulary",
-        "A corpus or a word list of one's own, which `lexiscope vocabulary add` puts into the data folder: lists keep "
-        "only the tokens that occur in it.",
-    ),
+    "words": Term("preset words",
+        "Distinct, and each token is a space (in BERT's vocabulary nothing) followed by three or more ASCII letters. "
+        "The beginning of a longer word may pass."),
+    "kept": Term("tokens of lists",
+        "All tokens, or only whole words: a space (in BERT's vocabulary nothing), then three or more ASCII letters. "
+        "Ranks stay those among all tokens."),
+    "high-bias": Term("high bias",
+        "Most of these tokens may be in any list, whatever it is about: they are frequent, special, hardly learned, "
+        "or hubs."),
+    "beforehand": Term("beforehand",
+        "What the model thinks of a token before any text; rank 1 is the largest. A long row makes large scores in "
+        "the lens dot, a row near the mean of all has hardly been learned, and b · W_U is the part of the logit that "
+        "is always the same (b is the bias of the final norm)."),
+    "vocabulary": Term("vocabulary",
+        "A text or word list of your own, which `lexiscope vocabulary add` puts into the data folder. Lists then "
+        "keep only the tokens that occur in it."),
     "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
-    "z": Term(
-        "z, and the line of chance",
-        "How many standard deviations the first token's score lies above the mean score of all tokens. Random vectors "
-        "have a large z, too, because there are many tokens: the line of chance is what 99 % of them stay under. In a "
-        "blind reading 18 of 24 lists above it were clear, and 1 of 56 below. Where no more than 1 % of a layer are "
-        "above, these may be chance, too.",
-    ),
-    "through-norm": Term(
-        "may act through the final norm",
-        "Among the 5 % of its layer with the largest norms, and the variance of its cosine with the rows of the "
-        "unembedding is below .7 of the layer's median: it hardly prefers a token, and may work mostly by changing "
-        "the norm. No token at either end stands out, either.",
-    ),
-    "in-and-out": Term(
-        "in and out of a neuron",
-        "Strengthening: the cosine of what a neuron writes with what it reads (of gated neurons, with what up reads) "
-        "is above .5, so what is there grows while the neuron is active; weakening: it is below −.5. Conditional: the "
-        "gate reads something else. Proportional: only the gate is along what is written, and up, which reads "
-        "something else, says how much of it and with which sign. No clear class: no cosine with what it writes is as "
-        "large, though it may be more than chance gives.",
-    ),
-    "coherence": Term(
-        "coherence",
-        "How alike the first 20 tokens of a list are, hubs left out: the mean cosine of their centred embeddings, "
-        "usually 0 to 1; 20 random tokens have about 0 (in the demo .00 ± .01). A head's is the mean of its two "
-        "columns; – means that too few tokens are left.",
-    ),
-    "readability": Term(
-        "readability",
-        "How well one can name what a head does from its first 20 pairs of words, lens cosine: the mean of how alike "
-        "the two words of a pair are, or how much it is like other pairs. It follows ratings by readers; from 0 to 1.",
-    ),
-    "hub": Term(
-        "hub",
-        "A token in more than ten times as many lists as by chance, whatever these are about: its place in one says "
-        "little. Hubs have a dashed edge, and one switch hides them.",
-    ),
-    "nearest-hub": Term(
-        "hub among nearest tokens",
-        "A token that is among the nearest of more than ten times as many tokens as by chance, such as a comma: being "
-        "near to it says little, so it is left out.",
-    ),
-    "first-pair": Term(
-        "a head's first words",
-        "The first pair of two different words among the head's pairs under the lens cosine and the preset words: what "
-        "it is about, as far as one pair can tell.",
-    ),
-    "alike": Term(
-        "alike",
-        "How alike the tokens of a list are: the mean cosine between their centred embeddings, 1 at most; random "
-        "tokens have about 0 (8 of the demo's: .00 ± .02).",
-    ),
-    "similarity": Term(
-        "similarity",
-        "How much the top 100 tokens of a neuron's key overlap with the top, and with the bottom, of its value: 1 all, "
-        "0 none (Jaccard). Likewise of a subhead's v and o, and q and k.",
-    ),
-    "shuffled": Term(
-        "shuffled",
-        "What chance gives: the same number, with the value of another neuron of the layer (or with another subhead's "
-        "vector).",
-    ),
-    "difference": Term(
-        "difference",
-        "Of two models, tuned − base: every vector of the one less that of the other, as lists of tokens. What changed "
-        "points at the tokens at the top, and away from those at the bottom.",
-    ),
-    "change": Term(
-        "change",
-        "How much of a vector a fine-tune changed: |Δ| / |base|, the length of the difference over that of the base's "
-        "vector. Of a head, of its whole matrix (Frobenius norms).",
-    ),
+    "z": Term("z, and the line of chance",
+        "How many standard deviations the first token's score lies above the mean score of all tokens. 99 % of "
+        "random vectors stay under the line of chance, so a list above it usually means something, unless hardly "
+        "more than 1 % of its layer are above."),
+    "through-norm": Term("may act through the final norm",
+        "This vector is among the longest 5 % of its layer, yet it hardly prefers any token: the variance of its "
+        "cosines with them is below 0.7 of the layer's median, and no token stands out. It may work mostly by "
+        "changing the scale of the norm."),
+    "in-and-out": Term("in and out of a neuron",
+        "Strengthening: the neuron writes along what it reads (cosine above 0.5); weakening: against it (below "
+        "−0.5). Conditional: the gate reads something else; proportional: only the gate is along what is written, "
+        "and up decides how much."),
+    "coherence": Term("coherence",
+        "How alike the first 20 tokens of a list are, without hubs: the mean cosine of their centred embeddings, "
+        "usually 0 to 1. Random tokens have about 0; – means that too few tokens are left."),
+    "readability": Term("readability",
+        "How well one can name what a head does from its first 20 pairs of words, from 0 to 1. It is the mean of how "
+        "alike the two words of a pair are, or how much the pair is like other pairs."),
+    "hub": Term("hub",
+        "A token in more than ten times as many lists as by chance, so its place in one list says little. Hubs have "
+        "a dashed edge, and one switch hides them."),
+    "nearest-hub": Term("hub among nearest tokens",
+        "A token, such as a comma, that is near to more than ten times as many tokens as by chance. It is left out."),
+    "first-pair": Term("a head's first words",
+        "The first pair of two different words among the head's pairs, under the lens cosine and the preset words: a "
+        "hint at what the head is about."),
+    "alike": Term("alike",
+        "How alike the tokens of a list are: the mean cosine between their centred embeddings. It is at most 1; "
+        "random tokens have about 0."),
+    "similarity": Term("similarity",
+        "How many of the top 100 tokens of a neuron's key are also at the top, or at the bottom, of its value: 1 "
+        "all, 0 none (Jaccard). For a subhead, v is compared with o, and q with k."),
+    "shuffled": Term("shuffled",
+        "What chance gives: the same number with the value of another neuron of the layer, or the vector of another "
+        "subhead."),
+    "difference": Term("difference",
+        "Two models, tuned − base: every vector of one minus that of the other, as lists of tokens. The change "
+        "points at the tokens at the top, and away from those at the bottom."),
+    "change": Term("change",
+        "How much fine-tuning changed a vector: |Δ| / |base|, the length of the difference over the length of the "
+        "base's vector. For a head, it is that of the whole matrix (Frobenius norms)."),
     "norm-of-difference": Term("|Δ|", "The length of the difference: how far the vector moved."),
-    "unchanged": Term(
-        "unchanged",
-        "The difference is exactly 0: both models have the same numbers there. All tokens score 0, so a list would be "
-        "noise, and none is shown.",
-    ),
-    "classifier": Term(
-        "classification head",
-        "What turns a text's last state into labels: a vector for each, and the label whose vector the state points at "
-        "most is the answer. Only differences between labels count.",
-    ),
-    "dense": Term(
-        "dense",
-        "Of encoders: d_model vectors that read the state of the first token; their answers, squashed, are what the "
-        "labels' vectors read.",
-    ),
-    "nearest": Term(
-        "nearest tokens",
-        "Tokens whose centred embeddings point most nearly the same way; the number is their cosine, 1 at most.",
-    ),
-    "reads": Term("reads", "The vector looks for this token: it is at the top of a key's or query's list."),
-    "avoids": Term("avoids", "The vector looks for the opposite of this token: it is at the bottom of its list."),
-    "writes": Term("writes", "The vector promotes this token: it is at the top of a value's or output's list."),
-    "positive": Term(
-        "turns positive on", "At the top of up's list: by the weights alone it is positive for this token."
-    ),
-    "negative": Term(
-        "turns negative on", "At the bottom of up's list: by the weights alone it is negative for this token."
-    ),
-    "suppresses": Term(
-        "suppresses", "At the bottom of the vector's list: with a positive coefficient it speaks against this token."
-    ),
-    "shuffled-targets": Term(
-        "shuffled targets",
-        "The mean rank of the second words of other pairs, or of random words: small where a head promotes them "
-        "whatever it reads.",
-    ),
-    "itself-rank": Term(
-        "itself",
-        "The mean rank of the first words themselves: 1 where a head copies what it reads, and all that is like it.",
-    ),
-    "by-chance": Term(
-        "by chance",
-        "How many heads would have such a mean rank, or a smaller one, if every rank were drawn at random.",
-    ),
-    "transition-score": Term(
-        "score of a transition",
-        "How far the words stand out in what the neuron reads and writes: the smallest of the z (standard deviations "
-        "above the mean of all tokens) in its vectors, on average over the pairs.",
-    ),
-    "transition-shuffled": Term(
-        "shuffled score",
-        "The score with the second words of other pairs, or with random words: as large where any of them will do.",
-    ),
-    "rank-in-up": Term(
-        "rank in up",
-        "The first word’s place in a gated neuron’s second input. From the bottom: there the neuron’s coefficient is "
-        "negative, and it adds the bottom of its value.",
-    ),
-    "seeds": Term(
-        "seed words",
-        "A few words that stand for a concept. The paper's score is the dot product of a vector with their average "
-        "embedding; under the lens cosine, the mean of the vector's cosines with the words.",
-    ),
-    "fit": Term(
-        "fit",
+    "unchanged": Term("unchanged",
+        "Both models have exactly the same numbers here. All tokens would score 0, so no list is shown."),
+    "classifier": Term("classification head",
+        "The part that turns the last state of a text into a label. Each label has a vector; the label whose vector "
+        "the state points at most is the answer, so only differences between labels count."),
+    "dense": Term("dense",
+        "In encoders, a step before the labels: its vectors read the state of the first token, and the vectors of "
+        "the labels read the result."),
+    "nearest": Term("nearest tokens",
+        "The tokens whose centred embeddings have the largest cosine with this one. The number is the cosine, at "
+        "most 1."),
+    "reads": Term("reads", "The vector looks for this token: the token is at the top of a key's or query's list."),
+    "avoids": Term("avoids",
+        "The vector looks for the opposite of this token: the token is at the bottom of its list."),
+    "writes": Term("writes", "The vector promotes this token: the token is at the top of a value's or output's list."),
+    "positive": Term("turns positive on",
+        "The token is at the top of up's list: by the weights alone, up is positive for it."),
+    "negative": Term("turns negative on",
+        "The token is at the bottom of up's list: by the weights alone, up is negative for it."),
+    "suppresses": Term("suppresses",
+        "The token is at the bottom of the vector's list: with a positive coefficient, the vector makes it less "
+        "likely."),
+    "shuffled-targets": Term("shuffled targets",
+        "The mean rank of wrong second words: those of the other pairs, or random words. If it is as small as the "
+        "head's own mean rank, the head promotes these words whatever it reads."),
+    "itself-rank": Term("itself",
+        "The mean rank of the first words in what the head writes for them. If it is as small as the head's own mean "
+        "rank, the head mostly copies what it reads, and similar words come along."),
+    "by-chance": Term("by chance",
+        "How many of the heads would have so small a mean rank if all ranks were drawn at random. Well below 1 means "
+        "that chance hardly explains it."),
+    "transition-score": Term("score of a transition",
+        "How far the words of a pair stand out in what the neuron reads and writes: the smallest z (standard "
+        "deviations above the mean of all tokens) among its vectors. It is the mean over the pairs."),
+    "transition-shuffled": Term("shuffled score",
+        "The score with wrong second words: those of other pairs, or random words. If it is as large as the score, "
+        "any of these words will do."),
+    "rank-in-up": Term("rank in up",
+        "The place of the first word in the list of up, a gated neuron's second input. If it is near the bottom, the "
+        "coefficient is negative, and the neuron writes the bottom of its value."),
+    "seeds": Term("seed words",
+        "A few words that stand for a concept. A vector's score is its dot product with their average embedding; "
+        "under the lens cosine, it is the mean of its cosines with the words."),
+    "fit": Term("fit",
         "How well a vector fits seed words: its dot product with the average of the words and of their 20 nearest "
-        "tokens, over the spread (standard deviation) of its scores of all tokens. A vector that likes all frequent "
-        "tokens has a wide spread.",
-    ),
-    "cosine-with-words": Term(
-        "cosine with the words",
-        "Of a vector with the average of seed words: their dot product over their lengths, from -1 to 1.",
-    ),
-    "evolution": Term(
-        "evolution",
-        "What the stream would predict after each step of a run, by the model's own last step; in an encoder that "
-        "predicts no tokens, which tokens it is nearest to.",
-    ),
-    "attention": Term(
-        "attention",
-        "From each position, how much of what a head carries comes from each one before, in an encoder also after it.",
-    ),
-    "patterns": Term(
-        "patterns and messages",
+        "tokens, divided by the standard deviation of its scores of all tokens. So a vector that scores all frequent "
+        "tokens high does not win."),
+    "cosine-with-words": Term("cosine with the words",
+        "The cosine of the vector with the average of the seed words, from −1 to 1."),
+    "evolution": Term("evolution",
+        "What the model would predict if it stopped after each step of a run. For an encoder that predicts no "
+        "tokens, it is the tokens nearest to the stream."),
+    "attention": Term("attention",
+        "How much of what a head carries to a position comes from each position before it; in an encoder, also from "
+        "those after it."),
+    "patterns": Term("patterns and messages",
         "What a position looks for at a head (h W_Q W_Kᵀ), what others find it by (h W_K W_Qᵀ), and what it sends to "
-        "those that attend to it (h W_V W_O), as words. McCormick's second post calls pattern what a token leaves "
-        "behind for others: that is our 'is found by'.",
-    ),
-    "neurons": Term("active neurons", "Those that move the stream most in a run: coefficient times norm of the value."),
-    "first-only": Term(
-        "first token only",
-        "In this run its coefficient at the first token is, in size, at least ten times the largest at any other: such "
-        "neurons fire there whatever the token is.",
-    ),
-    "coverage": Term(
-        "coverage (R_k)", "The share of a hidden state's first k tokens that the lists of the most active vectors hold."
-    ),
-    "random-state": Term(
-        "random state",
-        "Of coverage, what chance gives: the vectors that were active at one position, and the state at another one, "
-        "drawn from all positions of the texts.",
-    ),
-    "keep-k": Term(
-        "keep-k",
-        "A vector as scores of all tokens, of which all but the k largest in size are set to 0: what is left of it if "
-        "one reads only the first k tokens.",
-    ),
-    "pseudo-inverse": Term(
-        "pseudo-inverse",
-        "E⁺ undoes the embedding exactly, E E⁺ being the identity. The paper, and all lists here, use the transpose "
-        "instead: scores are then plain products with the tokens' embeddings.",
-    ),
-    "attribution": Term(
-        "attribution",
-        "What each head and neuron added to a token's logit directly, with the scales of the norms behind it fixed: "
-        "the terms sum to the logit.",
-    ),
-    "logit": Term(
-        "logit",
-        "A token's score before probabilities are made of it: one more makes its odds e times as large.",
-    ),
-    "reading": Term(
-        "other readings",
-        "The same vector or head with the norms folded in, compared with tokens after the first block or its MLP, or "
-        "with the pseudo-inverse in place of the transpose.",
-    ),
-    "word-source": Term(
-        "words from",
-        "What stands for a word: its embedding; what the first block makes of a text of this word's token alone; "
-        "through heads also its embedding as the norm in front of each layer's attention leaves it, gain and bias "
-        "included; of seeds also its row of the pseudo-inverse.",
-    ),
-    "overlap": Term(
-        "overlap",
-        "What two lists of one length share, divided by what either has: 1 all, 0 none (Jaccard). Two lists of random "
-        "tokens share next to nothing: less than .001 for 25 of the demo's.",
-    ),
-    "worker": Term(
-        "worker", "The process with the model in memory that computes live pages; stored pages do without it."
-    ),
-    "pearson": Term(
-        "r, correlation of two vectors",
+        "those that attend to it (h W_V W_O), as words. McCormick calls our 'is found by' a pattern."),
+    "neurons": Term("active neurons",
+        "The neurons that move the stream most in a run, by coefficient times norm of the value."),
+    "first-only": Term("first token only",
+        "The coefficient at the first token is at least ten times as large, in size, as at any other. Such neurons "
+        "fire there whatever the token is."),
+    "coverage": Term("coverage (R_k)",
+        "The share of a hidden state's first k tokens that are also in the lists of the most active vectors."),
+    "random-state": Term("random state",
+        "What chance gives for coverage: the vectors that were active at one position, compared with the state at "
+        "another position of the texts."),
+    "keep-k": Term("keep-k",
+        "A vector written as scores of all tokens, with all but the k scores of largest size set to 0: what is left "
+        "if one reads only the first k tokens."),
+    "pseudo-inverse": Term("pseudo-inverse",
+        "E⁺ undoes the embedding exactly: E E⁺ is the identity. The paper, and all stored lists, use the transpose "
+        "Eᵀ instead, so that scores are plain products."),
+    "attribution": Term("attribution",
+        "What each head and neuron added directly to the logit of a token, with the scales of the later norms kept "
+        "as they are. The terms sum to the logit."),
+    "logit": Term("logit",
+        "A token's score before it becomes a probability. One more multiplies the token's odds by e."),
+    "reading": Term("other readings",
+        "The same vector or head read in another way: with the norms, with tokens as the first block or its MLP "
+        "leaves them, or with the pseudo-inverse."),
+    "word-source": Term("words from",
+        "What stands for a word: its embedding, its embedding through the norm in front of each layer's attention, "
+        "what the first block makes of it, or its row of the pseudo-inverse."),
+    "overlap": Term("overlap",
+        "The tokens in both of two lists, divided by the tokens in either: 1 all, 0 none (Jaccard). Two lists of "
+        "random tokens share next to nothing."),
+    "worker": Term("worker",
+        "The process that holds the model in memory and computes live pages. Stored pages do not need it."),
+    "pearson": Term("r, correlation of two vectors",
         "Pearson's r of the scores that two vectors give to all tokens that both models know: 1 alike, 0 nothing in "
-        "common, −1 opposite. Vectors that read are scored with W_E, vectors that write with the unembedding.",
-    ),
-    "vs-similarity": Term(
-        "similarity of two layers",
-        "The mean |r| over all pairs of a vector of one layer and a vector of the other. Most pairs have nothing to do "
-        "with each other, so it is small, and what counts is where it is largest.",
-    ),
-    "vs-chance": Term(
-        "similarity of random vectors",
-        "The mean |r| of vectors drawn at random: the floor. A cell at the floor says nothing; colours begin above it.",
-    ),
-    "assignment": Term(
-        "assignment of layers",
-        "Every layer of the model with fewer layers gets a layer of the other, no two the same, so that the sum of the "
-        "similarities is as large as can be (the Hungarian method).",
-    ),
-    "vs-best": Term(
-        "best matches by layer",
-        "Of a layer's vectors, how many percent have their best match, the vector of the other model with the largest "
-        "|r|, in each of its layers.",
-    ),
-    "kernel": Term(
-        "kernel",
-        "The matrix that turns states of one model into states of another: that state of B whose scores of all tokens "
-        "that both know are nearest to the scores that A's state gives them.",
-    ),
-    "stitching": Term(
-        "stitching",
-        "The first layers of one model and the last of another, without training: the state between them goes through "
-        "the kernel.",
-    ),
-    "chance-of-stitching": Term(
-        "chance, of stitching",
-        "How often a model would be right that always says the most frequent next token, or label, of the texts.",
-    ),
-    "vs-feature": Term(
-        "feature space",
-        "The same with the vectors' own d_model coordinates in place of their scores: what one sees without the "
-        "vocabulary. It means something only where two models grew from one, as a fine-tune and its base.",
-    ),
-    "in-order": Term(
-        "in order",
-        "The most layers of an assignment that follow each other in both models; of 6 layers assigned at random about "
-        "3 do, of 12 about 5.",
-    ),
-    "in-place": Term(
-        "same depth",
-        "Layers assigned to the layer at the same relative depth: of equally deep models the same layer, else the "
-        "nearest. By chance it is one.",
-    ),
-    "same-number": Term(
-        "same number",
-        "Vectors whose best match in the other model has the same number in its layer. By chance that is one of very "
-        "many; where it is most of them, both models grew from the same weights.",
-    ),
-    "negative-r": Term(
-        "negative r",
-        "The two vectors are opposite: what is at the top of one is at the bottom of the other. For q and k, v and o, "
-        "up and value, or a direction's two sides, it is as good as a positive r only if the partner's is negative, "
-        "too; a key is then an opposite.",
-    ),
-    "subhead-matches": Term(
-        "matches of subheads",
-        "Which channels a head has is arbitrary unless positions are rotary: another basis gives the same head. So "
-        "single q, k, v and o of two models match only where the models are kin.",
-    ),
-    "direction-matches": Term(
-        "matches of directions",
-        "Directions are the head's own and not a matter of basis; but those with nearly equal singular values are "
-        "mixed in any way, and only both sides together have a sign.",
-    ),
-    "up-to-space": Term(
-        "up to the leading space",
-        "A printed token counts as one of ours whether either begins with a space or not; no token of ours stands for "
-        "two printed ones. “Exactly” counts the space, too, of tokens whose space print has not lost.",
-    ),
+        "common, −1 opposite. Vectors that read are scored with W_E, vectors that write with the unembedding."),
+    "vs-similarity": Term("similarity of two layers",
+        "The mean |r| over all pairs of a vector of one layer and a vector of the other. Most pairs have nothing in "
+        "common, so it is small; what counts is where it is largest."),
+    "vs-chance": Term("similarity of random vectors",
+        "The mean |r| of random vectors. A cell with this value says nothing, and colours begin above it."),
+    "assignment": Term("assignment of layers",
+        "Each layer of the model with fewer layers gets its own layer of the other model, so that the sum of the "
+        "similarities is as large as possible (the Hungarian method)."),
+    "vs-best": Term("best matches by layer",
+        "How many percent of a layer's vectors have their best match, the vector with the largest |r|, in each layer "
+        "of the other model."),
+    "kernel": Term("kernel",
+        "The matrix that turns states of model A into states of model B. It chooses the state of B whose scores of "
+        "the common tokens are nearest to those of A's state."),
+    "stitching": Term("stitching",
+        "Running the first layers of one model and then the last layers of another, without training. The state "
+        "between them goes through the kernel."),
+    "chance-of-stitching": Term("chance, of stitching",
+        "How often a model would be right that always says the most frequent next token, or label, of the texts."),
+    "vs-feature": Term("feature space",
+        "The same with the vectors' own d_model coordinates in place of their scores. It means something only if "
+        "both models grew from one, such as a fine-tune and its base."),
+    "in-order": Term("in order",
+        "The largest number of layers whose assigned layers have the same order in both models. Of 6 layers assigned "
+        "at random it is about 3, of 12 about 5."),
+    "in-place": Term("same depth",
+        "How many layers are assigned to the layer at the same relative depth. By chance it is one."),
+    "same-number": Term("same number",
+        "How many vectors have a best match with the same number in its layer. By chance hardly any do; if most do, "
+        "both models grew from the same weights."),
+    "negative-r": Term("negative r",
+        "The two vectors are opposite: what is at the top of one is at the bottom of the other. For q and k, v and "
+        "o, up and value, or the two sides of a direction, this counts as a match only if the partner's r is "
+        "negative, too."),
+    "subhead-matches": Term("matches of subheads",
+        "Which channels a head has is arbitrary, except for q and k with rotary positions. So single q, k, v and o "
+        "of two models match only if the models are kin."),
+    "direction-matches": Term("matches of directions",
+        "Directions belong to the head, so they can match between models. But directions with nearly equal σ may be "
+        "mixed, and only both sides together have a sign."),
+    "up-to-space": Term("up to the leading space",
+        "A printed token counts as one of ours whether or not either begins with a space. “Exactly” compares the "
+        "space, too, if print has not lost it."),
     "build": Term("build", "A fingerprint of everything the lists depend on: equal builds show equal lists."),
-}
+}  # fmt: skip
 
 ROLES = {
     "reads": "Read by",

@@ -19,9 +19,11 @@ from lexiscope.app.html import (
     citation,
     count_chart,
     glossary,
+    help_pages,
     hubs,
     line_chart,
     links,
+    mini_map,
     numbers,
     openapi_text,
     run_pictures,
@@ -33,8 +35,8 @@ from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
 from lexiscope.app.lists import checks as lengths
 from lexiscope.app.lists import difference, worth
-from lexiscope.app.lists.example_texts import example_texts
 from lexiscope.app.lists.labels import LABELS_SHOWN, as_label, page_of
+from lexiscope.app.lists.notes import example_texts
 from lexiscope.app.lists.view import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
@@ -133,7 +135,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "change": difference.change_text,
         "chips": tokens.chips,
         "heat": numbers.heat,
-        "help": urls.help_page,
+        "help": help_pages.help_link,
         "html": tables.html,
         "largest": numbers.largest,
         "list_chips": tokens.list_chips,
@@ -185,6 +187,8 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "first_layers": links.first_layers,
         "HEAD_TOKENS": lengths.HEAD_TOKENS,
         "heat_steps": numbers.heat_steps,
+        "HELP_ANCHORS": help_pages.anchors(),
+        "HELP_PAGES": help_pages.help_pages(),
         "histogram_path": charts.histogram_path,
         "hubs_of_page": hubs.marked,
         "is_bias": hubs.is_bias,
@@ -200,6 +204,8 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "link_to_row": links.row,
         "link_to_vector": links.vector,
         "matched_name": matched_name,
+        "mini_map_of_heads": mini_map.of_heads,
+        "mini_map_of_neurons": mini_map.of_neurons,
         "most_attended": charts.most_attended,
         "most_similar": numbers.most_similar,
         "moved_change": grammar.moved_change,
@@ -209,8 +215,8 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "once": once,
         "page_bibtex": citation.page_bibtex,
         "page_of_label": page_of,
-        "PAPER_BIBTEX": citation.PAPER,
         "pair_chips": tokens.pair_chips,
+        "parameter_at": links.parameter_at,
         "paper_lists": lists_of,
         "peak": numbers.peak,
         "PRESETS": PRESETS,

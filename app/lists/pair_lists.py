@@ -62,6 +62,12 @@ def stored_pairs(
     )
 
 
+def drawn_pairs(matrix: str, pairs: list[TokenPair]) -> tuple[str, list[tuple[str, ...]]]:
+    """Return the name of a matrix's list in a picture, and the words of its pairs."""
+    name = f"{matrix.upper()}: {' > '.join(PAIR_NAMES[matrix])}"
+    return name, [(pair["from"]["token"], pair["to"]["token"]) for pair in pairs]
+
+
 def pair_ids(pairs: list[TokenPair]) -> set[tuple[int, int]]:
     return {(pair["from"]["id"], pair["to"]["id"]) for pair in pairs}
 

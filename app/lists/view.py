@@ -21,6 +21,7 @@ from lexiscope.precompute.plain_text import escaped
 from lexiscope.precompute.shape import DIRECTION_KINDS, Shape
 
 if TYPE_CHECKING:
+    from lexiscope.app.formats.png import Picture
     from lexiscope.app.formats.table import Table
 
 
@@ -58,6 +59,10 @@ class View:
 
     def tables(self) -> "list[Table]":
         """Return the lists of the page as tables, from which CSV, Markdown, LaTeX and the terminal are made."""
+        raise NotImplementedError
+
+    def picture(self) -> "Picture":
+        """Return what a picture of the page shows, if the page has the format `png`."""
         raise NotImplementedError
 
     @property

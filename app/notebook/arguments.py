@@ -90,22 +90,31 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 def search_words(values: Sequence[Any]) -> str:
     """Return a search as people type it: one text stays as it is; of several texts, those with a space or a comma are
     quoted, so that they stay together."""
-    words = _words(values)
-    if len(words) == 1:
-        return words[0]
-    return " ".join(f'"{word}"' if any(c.isspace() or c == "," for c in word) else word for word in words)
+    several = words(values)
+    if len(several) == 1:
+        return several[0]
+    return " ".join(f'"{word}"' if any(c.isspace() or c == "," for c in word) else word for word in several)
 
 
 def seed_words(values: Sequence[Any]) -> str:
     """Return the seed words as one text: an argument with a space becomes one quoted word, unless it is a sum such as
     `king - man`."""
-    words = _words(values)
-    if len(words) > 1:
-        words = tuple(f'"{word}"' if " " in word.strip() and not _ADDED_UP.search(word) else word for word in words)
-    terms = " ".join(words)
+    several = words(values)
+    if len(several) > 1:
+        several = tuple(f'"{word}"' if " " in word.strip() and not _ADDED_UP.search(word) else word for word in several)
+    terms = " ".join(several)
     if not parse_terms(terms):
         raise _no_words()
     return terms
+
+
+def word_groups(values: Sequence[Any]) -> str:
+    """Return words for heads as one text: of several texts, those with a space are quoted, unless they are a mean such
+    as `horse + lion`."""
+    several = words(values)
+    if len(several) == 1:
+        return several[0]
+    return ",".join(f'"{word}"' if " " in word.strip() and not set(word) & set('+,"') else word for word in several)
 
 
 def seed_kinds(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -117,11 +126,11 @@ def seed_kinds(value: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(kind for kind in SIDES if kind in named)
 
 
-def _words(values: Sequence[Any]) -> tuple[str, ...]:
+def words(values: Sequence[Any]) -> tuple[str, ...]:
     """Return the words of a call, which were given as several arguments or as one list."""
     several = values[0] if len(values) == 1 else values
-    if words := tuple(word for word in texts("words", several) if word):
-        return words
+    if given := tuple(word for word in texts("words", several) if word):
+        return given
     raise _no_words()
 
 

@@ -10,7 +10,9 @@ from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.find import page_at
+from lexiscope.app.pages.heads import ThroughHeadsView
 from lexiscope.app.pages.page import find_pages
+from lexiscope.app.pages.relation import RelationView
 from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
@@ -101,6 +103,22 @@ class Seeds(Page[SeedsView]):
             said += "Scores are v · e_w as listed; those of the weights take off the mean token's. "
         said += "seeds(..., exact=True) computes the ranking from the weights."
         return (said, *_missing(self.missing))
+
+
+class Relation(Page[RelationView]):
+    """The heads that map the first word of each pair to the second, best mean rank first, beside their baselines."""
+
+    def _title(self) -> str:
+        pairs = ", ".join(f"{pair['source']['word']}>{pair['target']['word']}" for pair in self.view.pairs)
+        return f"heads for {pairs} in {self.view.model}, {self.view.matrix.upper()}, lens {self.view.lens}"
+
+
+class ThroughHeads(Page[ThroughHeadsView]):
+    """What heads look for and write, given some words, as lists of tokens."""
+
+    def _title(self) -> str:
+        layers = f"layers {self.view.layers} of {self.view.model}"
+        return f"{self.view.words} through heads of {layers}, lens {self.view.lens}"
 
 
 def _named_by(address: str) -> str:

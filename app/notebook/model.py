@@ -8,7 +8,7 @@ from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.find_tokens import TOKEN_ID
 from lexiscope.app.notebook import arguments
 from lexiscope.app.notebook.arguments import AskedLens, at, count
-from lexiscope.app.notebook.by_words import Search, Seeds, Token
+from lexiscope.app.notebook.by_words import Relation, Search, Seeds, ThroughHeads, Token
 from lexiscope.app.notebook.errors import NeedsPackage
 from lexiscope.app.notebook.pages import Direction, Head, Neuron, Subhead
 from lexiscope.app.notebook.run import Run, run_model
@@ -17,12 +17,21 @@ from lexiscope.app.notebook.signatures import takes_arguments_of, takes_fields_o
 from lexiscope.app.notebook.slices import ListLens, Lists, pair_lists, vector_lists
 from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.head import HEAD, HeadAt
+from lexiscope.app.pages.heads import HEADS, HeadsAt
 from lexiscope.app.pages.parameter import DIRECTION, NEURON, SUBHEAD, DirectionAt, NeuronAt, SubheadAt
+from lexiscope.app.pages.relation import RELATION, RelationAt
 from lexiscope.app.pages.search import SEARCH, SearchAt
 from lexiscope.app.pages.seeds import SEEDS, SeedsAt
 from lexiscope.precompute.errors import BadRequest, WeightsError
 from lexiscope.precompute.live.wire.answers import PanelName
-from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments, SeedRank, SeedSource
+from lexiscope.precompute.live.wire.asks import (
+    HEAD_TOKENS,
+    SEED_RESULTS,
+    PromptArguments,
+    SeedRank,
+    SeedSource,
+    WordSource,
+)
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
 from lexiscope.precompute.shape import LENSES, SEED_KIND, Preset
 
@@ -140,6 +149,36 @@ class Model(Shown):
         of_lens = arguments.one_of("lens", lens, LENSES) or "dot"
         return Seeds(*self.source.stored_seeds(terms, kinds or (SEED_KIND,), of_lens, count("k", k)))
 
+    def relation(
+        self, *pairs: str | Sequence[str], matrix: Matrix = "vo", lens: Lens = "dot", source: WordSource = "raw"
+    ) -> Relation:
+        """Return the heads that map the first word of each pair to the second: relation("France>Paris", "Italy>Rome").
+
+        As on the page, they are computed from the weights, which are loaded for it: through W_V W_O, or with
+        `matrix="qk"` what heads look for at the first word. `source` is the vocabulary that first words are read from.
+        """
+        asked = {"pairs": arguments.words(pairs), "matrix": matrix, "lens": lens, "source": source}
+        return Relation(self.source.get(RELATION, RelationAt(), **asked))
+
+    def heads(
+        self,
+        *words: str | Sequence[str],
+        layers: int | str | Iterable[int] = 0,
+        head: int | None = None,
+        lens: Lens = "dot",
+        end: End = "top",
+        k: int = HEAD_TOKENS,
+        source: WordSource = "raw",
+    ) -> ThroughHeads:
+        """Return what the heads of some layers look for and write, given these words: heads("dog", "horse+lion").
+
+        `layers` is a layer, several, or a text as on the page: "0-3" or "all". The weights are loaded for it.
+        """
+        where = layers if isinstance(layers, str) else ",".join(map(str, arguments.layers(layers) or ()))
+        how = {"head": head, "lens": lens, "end": end, "k": k, "source": source}
+        asked = {"words": arguments.word_groups(words), "layers": where, **how}
+        return ThroughHeads(self.source.get(HEADS, HeadsAt(), **asked))
+
     @takes_fields_of(PromptArguments)
     def run(self, /, text: str, *, panels: Iterable[PanelName] | None = None, **chosen: Any) -> Run:
         """Run the model on a text: here, with torch, or on the server. `panels` are the parts of the result to compute:
@@ -196,5 +235,5 @@ class Model(Shown):
         return ()
 
     def _notes(self) -> Sequence[str]:
-        return (f"{self._title()}: neuron, head, subhead, direction, token, search, seeds, run; of an index here also "
-                "neurons, subheads, directions and pairs over layers",)  # fmt: skip
+        return (f"{self._title()}: neuron, head, subhead, direction, token, search, seeds, relation, heads, run; of an "
+                "index here also neurons, subheads, directions and pairs over layers",)  # fmt: skip

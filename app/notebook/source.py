@@ -28,7 +28,7 @@ from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import TOKENIZER
 from lexiscope.precompute.index.tokens import text_surface
-from lexiscope.precompute.live.wire.asks import PromptAsk, SeedsAsk
+from lexiscope.precompute.live.wire.asks import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.protocol import weights_name_of
 
@@ -138,6 +138,8 @@ class Here:
                     if (tokens := engine.token_count(ask.text)) > engine.n_positions:
                         raise TooLarge(f"this text has {tokens} tokens: {self.name} has {engine.n_positions} positions")
                     (answer,) = engine.prompts([ask])
+                case RelationAsk() | ThroughHeadsAsk():
+                    answer = self._loaded(index, "words through heads").answer(ask)  # type: ignore[misc]
                 case _:
                     raise TypeError(f"{type(ask).__name__} is not asked in a notebook")
         if isinstance(answer, LexiscopeError):

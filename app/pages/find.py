@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from lexiscope.app.lists.kept_tokens import ARGUMENTS
 from lexiscope.app.lists.labels import page_of
 from lexiscope.app.pages.page import find_pages
-from lexiscope.app.urls import DECLARED, DEFAULTS, FIGURE_FORMATS, Declared, link
+from lexiscope.app.urls import ALL_FORMATS, DECLARED, DEFAULTS, Declared, link
 from lexiscope.precompute.index.label_address import KINDS, parse_label_address
 from lexiscope.precompute.index.origin import MODEL_NAME
 from lexiscope.precompute.index.parameter_names import named_parameters
@@ -71,7 +71,7 @@ def _title(address: str) -> str:
 def _path(text: str) -> list[str]:
     """Return the segments of an address's path, without the ending such as .csv."""
     path = unquote(urlsplit(text.strip()).path)
-    for format in FIGURE_FORMATS:
+    for format in ALL_FORMATS:
         path = path.removesuffix(f".{format}")
     return path.strip("/").split("/")
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.formats.pair_tables import pair_tables
+from lexiscope.app.formats.png import Picture
 from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, change_of, constant
 from lexiscope.app.html.numbers import percent
 from lexiscope.app.lists.checks import check_number, finite
@@ -18,7 +19,7 @@ from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, s
 from lexiscope.app.lists.kept_tokens import first_tokens
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import head_note
-from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, stored_pairs
+from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, drawn_pairs, stored_pairs
 from lexiscope.app.lists.similarity import (
     End,
     EndSimilarities,
@@ -42,7 +43,7 @@ from lexiscope.app.lists.view import (
 )
 from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens
 from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
-from lexiscope.app.urls import link
+from lexiscope.app.urls import PICTURE_FORMATS, link
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.shard import Shard
@@ -184,6 +185,14 @@ class HeadView(ViewOfModel):
         if self.vo and self.qk and not self.paper and not is_there:
             shown.append(HeadPairs(lens=self.lens, preset=self.preset, vo=self.vo, qk=self.qk))
         return shown
+
+    def picture(self) -> Picture:
+        """Return the pairs that the address asks for or, if it names no choice of pairs, those that people read."""
+        pairs = self.readable if self.readable and self.preset == PAPER_PRESET else self
+        about = f"head {self.head} of layer {self.layer}, {self.model}, {pairs.lens}, {pairs.preset}"
+        glances = [("vo", pairs.vo), ("qk", pairs.qk)]
+        lists = [drawn_pairs(matrix, of.top) for matrix, of in glances if of]
+        return Picture(f"Head {self.layer}.{self.head}", about, lists)
 
     def label_entries(self) -> list[LabelEntry]:
         glances = {"vo": self.vo, "qk": self.qk}
@@ -536,5 +545,6 @@ HEAD = Page(
     arguments=HeadArguments,
     view=HeadView,
     make=head,
+    formats=PICTURE_FORMATS,
     in_python="This is head L{layer}H{head}: model.head({layer}, {head})",
 )

@@ -2,7 +2,7 @@
 words."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, Any
 
@@ -93,11 +93,12 @@ class ThroughHeadsView(ViewOfModel):
     source: WordSource
     groups: list[WordGroup]
     heads: list[HeadRow]
-    clearest: Annotated[list[ClearList], PAGE_ONLY]
-    echoes: Annotated[list[Echoes], PAGE_ONLY]  # for each group: the heads that look for its own words or write them
-    earlier: Annotated[str | None, PAGE_ONLY]  # the value of `layers` in the address of as many layers before these
-    later: Annotated[str | None, PAGE_ONLY]
-    note: Annotated[str, PAGE_ONLY]
+    clearest: Annotated[list[ClearList], PAGE_ONLY] = field(default_factory=list)
+    # for each group: the heads that look for its own words or write them
+    echoes: Annotated[list[Echoes], PAGE_ONLY] = field(default_factory=list)
+    earlier: Annotated[str | None, PAGE_ONLY] = None  # the value of `layers` for as many layers before these
+    later: Annotated[str | None, PAGE_ONLY] = None
+    note: Annotated[str, PAGE_ONLY] = ""
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "lens": self.lens, "end": self.end, "source": self.source}

@@ -7,13 +7,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from lexiscope.app.formats.pair_tables import pair_tables
+from lexiscope.app.formats.png import Picture
 from lexiscope.app.formats.table import Table, change_columns, constant
 from lexiscope.app.lists.checks import PAIR_ENTRIES, list_length
 from lexiscope.app.lists.difference import check_can_run, size_text
 from lexiscope.app.lists.kept_tokens import first_kept_pairs
 from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
 from lexiscope.app.lists.notes import pairs_note
-from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, pair_ids, stored_pairs
+from lexiscope.app.lists.pair_lists import PAIR_NAMES, Hidden, drawn_pairs, pair_ids, stored_pairs
 from lexiscope.app.lists.vectors import CHANGE, UNCHANGED, Coherence
 from lexiscope.app.lists.view import (
     HUBS_HIDDEN,
@@ -26,6 +27,7 @@ from lexiscope.app.lists.view import (
     of_index,
 )
 from lexiscope.app.pages.page import Address, AnyPreset, AnyReading, LensArguments, ModelSite, Page, entries_shown
+from lexiscope.app.urls import PICTURE_FORMATS
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk, Side
@@ -92,6 +94,12 @@ class PairsView(ViewOfModel):
     @property
     def columns(self) -> tuple[str, str]:
         return PAIR_NAMES[self.matrix]
+
+    def picture(self) -> Picture:
+        about = f"token pairs of head {self.head} of layer {self.layer}, {self.model}, {self.lens}, {self.preset}"
+        return Picture(
+            f"Head {self.layer}.{self.head} {self.matrix.upper()}", about, [drawn_pairs(self.matrix, self.top)]
+        )
 
     def label_entries(self) -> list[LabelEntry]:
         return [pairs_entry(f"{self.matrix}/{self.layer}/{self.head}", self.lens, self.preset, self.top)]
@@ -193,7 +201,7 @@ def _reading(site: ModelSite, at: PairsAt, ask: PairsArguments, answer: PairsRea
 
 PAIRS = Page(
     name="pairs", title="{MATRIX} of head {head} of layer {layer}", at=PairsAt, arguments=PairsArguments,
-    view=PairsView, make=pairs, asks=readings, has_events=True,
+    view=PairsView, make=pairs, asks=readings, has_events=True, formats=PICTURE_FORMATS,
     stages={"vocabulary": "preparing the tokens", "pairs": "searching all pairs"},
     in_python="These are pairs of head L{layer}H{head}: model.head({layer}, {head}).{matrix}()",
 )  # fmt: skip

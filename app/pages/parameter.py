@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lexiscope.app.formats.png import Picture
 from lexiscope.app.formats.table import Column, Table, both_ends, change_columns, constant
 from lexiscope.app.lists.checks import VECTOR_ENTRIES, check_number, list_length
 from lexiscope.app.lists.difference import check_can_run, size_text
@@ -37,6 +38,7 @@ from lexiscope.app.lists.vectors import (
 from lexiscope.app.lists.view import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel, of_index
 from lexiscope.app.lists.worth import COSINES, Cosines, cosines_as_data, mismatched
 from lexiscope.app.pages.page import Address, AnyReading, LensArguments, ModelSite, Page, entries_shown
+from lexiscope.app.urls import PICTURE_FORMATS
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.index.tensor_file import Array
@@ -191,6 +193,15 @@ class NeuronView(ParameterView):
     @property
     def place(self) -> dict[str, int]:
         return {"layer": self.layer, "neuron": self.neuron}
+
+    def picture(self) -> Picture:
+        lists = [
+            (f"{name} {'writes' if name == 'value' else 'reads'}", [(token["token"],) for token in vector.top])
+            for name, vector in self.vectors.items()
+            if vector
+        ]
+        about = f"neuron {self.neuron} of layer {self.layer}, {self.model}, lens {self.lens}"
+        return Picture(f"L{self.layer}N{self.neuron}", about, lists)
 
     def label_entries(self) -> list[LabelEntry]:
         return [vector_entry(f"ff/{self.layer}/{self.neuron}", self.lens, self.value or self.key or self.up)]
@@ -442,7 +453,7 @@ def _matches_version(site: ModelSite) -> str:
 
 NEURON = Page(
     name="neuron", title="Neuron {neuron} of layer {layer}", at=NeuronAt, arguments=VectorArguments, view=NeuronView,
-    make=neuron, asks=readings, version=_matches_version,
+    make=neuron, asks=readings, version=_matches_version, formats=PICTURE_FORMATS,
     in_python="This is neuron L{layer}N{neuron}: model.neuron({layer}, {neuron})",
 )  # fmt: skip
 SUBHEAD = Page(

@@ -90,9 +90,9 @@ COLUMNS = (
     Column("score", "number", tip="transition-score", format=".2f"),
     Column("shuffled", "number", tip="transition-shuffled", format=".2f"),
     *(column for name in ("key", "up", "value") for column in _rank(name)),
-    Column("reads", "tokens", page_heading="top of its key", count=TOKENS_SHOWN),
+    Column("reads", "tokens", page_heading="top of its key", count=TOKENS_SHOWN, css="many"),
     Column("value_end", heading="end of its value"),
-    Column("writes", "tokens", page_heading="that end of its value", count=TOKENS_SHOWN),
+    Column("writes", "tokens", page_heading="that end of its value", count=TOKENS_SHOWN, css="many"),
 )
 
 

@@ -136,7 +136,7 @@ class PageAnswer:
         if has_etag(self.request, self._etag):
             raise NotModified(self._headers())
 
-    def show(self, template: str, view: View, error: ShownError | None = None) -> Response:
+    async def show(self, template: str, view: View, error: ShownError | None = None) -> Response:
         """Return the response with the page's data in the format that was asked for. `error` is an error of a part of
         the page, which the page shows; browsers may not keep such a page."""
         if self.index and self.index.changed:
@@ -155,6 +155,8 @@ class PageAnswer:
                 return streamed
             case "svg":
                 body = self._state.renderer.figure(template, view, self.address).encode()
+            case "png":
+                body = await self._state.pictures.png(self._etag, view.picture())
             case "md" | "tex":
                 body = view_text(self.format, view, self._origin + self.address, self.index).encode()
             case _:
@@ -232,8 +234,8 @@ class PageAnswer:
         labels = self._state.library.labels.version()
         vocabulary = str(self.kept.vocabulary and self.kept.vocabulary.stamp)
         facts = [self._state.version, index_version, compared, labels, self.address, part, also, vocabulary]
-        if self.format not in ("json", "csv"):
-            facts.append(self._origin)  # other formats than HTML hold links with the origin of the site
+        if self.format not in ("json", "csv", "png"):
+            facts.append(self._origin)  # the others hold links with the origin of the site
         if self.format == "html":
             facts += map(" ".join, best_lenses(self._state.library).items())
             facts += self._state.library.vocabularies.names()

@@ -16,7 +16,7 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.lists.kept_tokens import KeptTokens
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import Settings
-from lexiscope.app.urls import FIGURE_FORMATS, SEGMENTS
+from lexiscope.app.urls import ALL_FORMATS, SEGMENTS
 from lexiscope.precompute.errors import IndexFault, OtherBuild
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import Preset
@@ -61,7 +61,7 @@ class _Segment(Convertor[Any]):
         return str(value)
 
 
-for _name, _regex in (SEGMENTS | {"format": "|".join(FIGURE_FORMATS)}).items():
+for _name, _regex in (SEGMENTS | {"format": "|".join(ALL_FORMATS)}).items():
     register_url_convertor(_name, type(f"_Segment_{_name}", (_Segment,), {"regex": _regex})())
 
 

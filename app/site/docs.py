@@ -20,9 +20,10 @@ Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 DESCRIPTION = """A transformer's weights as words. Every page is an address that holds its whole state; with `.json` at
 the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`, a comparison
-of two models and a lab also `.svg`. Addresses answer GET and HEAD, and carry an `ETag`; arguments that have their
-default are left out, and one that an address does not take (also `utm_source` and its like) is an error that names the
-nearest. A token is `{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
+of two models and a lab also `.svg`; a neuron, a head and its pairs `.png`, their first words as a picture. Addresses
+answer GET and HEAD, and carry an `ETag`; arguments that have their default are left out, and one that an address does
+not take (also `utm_source` and its like) is an error that names the nearest. A token is `{"id", "token"}`, in a list
+with `"score"`; a vector is `{"top", "bottom"}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class ErrorView:
 
 
 _TEXT = {"schema": {"type": "string"}}
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
 _ERRORS = {
     400: "The address is not text in UTF-8",
     404: "There is no such model, layer, neuron, head, subhead, token or page",
@@ -59,7 +61,7 @@ _LIVE_ERRORS = {
 
 def data_responses(view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
     """Describe the responses of a page's data: JSON with the fields of the page's view, or one of the other formats."""
-    content = {MEDIA_TYPES[format]: _TEXT for format in formats if format != "json"}
+    content = {MEDIA_TYPES[format]: _BYTES if format == "png" else _TEXT for format in formats if format != "json"}
     errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
     return {200: {"model": view, "content": content}, **errors}
 

@@ -25,7 +25,7 @@ from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.lists.view import ShownError
 from lexiscope.app.site.answer import NotModified, is_partial, origin_of
 from lexiscope.app.site.dependencies import best_lenses, unpinned
-from lexiscope.app.urls import FIGURE_FORMATS
+from lexiscope.app.urls import ALL_FORMATS
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound, OtherBuild
 from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
 
@@ -69,7 +69,7 @@ def corrected_address(request: Request, error: UnknownArgument) -> str:
     return request.url.path + (f"?{query}" if query else "")
 
 
-DATA_ENDINGS = (*(f".{format}" for format in FIGURE_FORMATS), "/-/health", "/-/metrics")
+DATA_ENDINGS = (*(f".{format}" for format in ALL_FORMATS), "/-/health", "/-/metrics")
 RETRY_SECONDS = 10  # by then a layer may have been built, or a file of an index repaired
 
 logger = logging.getLogger("lexiscope")

@@ -1,4 +1,4 @@
-"""Limit how many streamed answers run at once."""
+"""Limit how many answers of a kind are made at once."""
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -7,28 +7,35 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-STREAM_RETRY_SECONDS = 5
+RETRY_SECONDS = 5
 
 
-class StreamLimit:
-    """Limit how many streamed answers run at once, because a slow reader of an answer holds its memory for any length
-    of time."""
+class RunningLimit:
+    """Limit how many answers are being made at once; `full` says it to a visitor who gets none."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, full: str) -> None:
         self._limit = limit
+        self._full = full
         self._running = 0
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count one streamed answer while the context lasts; answer 503 if the limit is reached."""
+        """Count one answer while the context lasts; answer 503 if the limit is reached."""
         if self._running >= self._limit:
-            detail = f"{self._limit} long answers are on their way already (the setting streams): ask again soon"
-            raise HTTPException(503, detail, {"retry-after": str(STREAM_RETRY_SECONDS)})
+            raise HTTPException(503, f"{self._full}: ask again soon", {"retry-after": str(RETRY_SECONDS)})
         self._running += 1
         try:
             yield
         finally:
             self._running -= 1
+
+
+class StreamLimit(RunningLimit):
+    """Limit how many streamed answers run at once, because a slow reader of an answer holds its memory for any length
+    of time."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit, f"{limit} long answers are on their way already (the setting streams)")
 
     def response(
         self, content: Iterable[bytes] | AsyncIterable[bytes], media_type: str, headers: Mapping[str, str]

@@ -75,7 +75,7 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
         except Moved as moved:
             return answer.redirect(moved.address, by_chance=moved.by_chance)
         template = f"_{site.part}" if site.part else declared.template or declared.name
-        return answer.show(template, view, site.error)
+        return await answer.show(template, view, site.error)
 
     answer_page.__doc__ = declared.make.__doc__
     answer_page.__annotations__ |= parameters(declared)

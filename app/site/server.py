@@ -21,6 +21,7 @@ from lexiscope.app.site.docs import DESCRIPTION
 from lexiscope.app.site.errors import add_error_pages, check_arguments, error_page
 from lexiscope.app.site.events import events_router
 from lexiscope.app.site.limits import StreamLimit
+from lexiscope.app.site.pictures import Pictures
 from lexiscope.app.site.routes import page_router
 from lexiscope.app.site.security import AddressCheck, HeadAsGet, SecurityHeaders
 from lexiscope.app.urls import is_reserved
@@ -56,6 +57,7 @@ def app_without_routes(settings: Settings) -> FastAPI:
     app.state.renderer = Renderer({name: asset.url for name, asset in app.state.assets.items()})
     app.state.metrics = Metrics()
     app.state.streams = StreamLimit(settings.streams)  # the limit of streamed CSV and events
+    app.state.pictures = Pictures()
     app.state.version = _version(app)
     add_error_pages(app)
     return app
@@ -88,7 +90,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _version(app: FastAPI) -> str:
     """Return a text that changes with the program, its templates, its static files and its settings: it is a part of
     every ETag."""
-    facts = [program_version(), fingerprint(folder("templates")), app.state.settings.model_dump_json()]
+    facts = [
+        program_version(),
+        fingerprint(folder("templates")),
+        fingerprint(folder("reading")),
+        app.state.settings.model_dump_json(),
+    ]
     facts += [asset.url for asset in app.state.assets.values()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 

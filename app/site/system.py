@@ -8,13 +8,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from lexiscope.app import urls
+from lexiscope.app.html.help_pages import START, help_link, help_pages
 from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.metrics import MEDIA_TYPE
 from lexiscope.app.settings import described
 from lexiscope.app.site.answer import VARY, has_etag, is_partial, origin_of
 from lexiscope.app.site.dependencies import AnyLive, SiteLibrary, SiteSettings, best_lenses
 from lexiscope.app.site.docs import example_links
+from lexiscope.app.site.llms import llms_text
+from lexiscope.precompute.errors import NotFound
 
 YEAR = "public, max-age=31536000, immutable"
 LIVE = ("seeds", "relation", "transition", "heads", "prompt")
@@ -89,13 +91,26 @@ async def metrics(request: Request) -> Response:
 
 
 @router.get("/-/help", include_in_schema=False)
-async def help_page(request: Request) -> Response:
-    return _page(request, "help", None)
+async def help_start(request: Request) -> Response:
+    return _page(request, "help", help_pages()[START])
+
+
+@router.get("/-/help.{format}", include_in_schema=False)
+@router.get("/help.{format}", include_in_schema=False)
+async def help_data(format: str) -> Response:
+    raise NotFound(f"help has no .{format}: it is text for people, at {help_link()}")
+
+
+@router.get("/-/help/{name}", include_in_schema=False)
+async def help_page(request: Request, name: str) -> Response:
+    if name not in help_pages():
+        raise NotFound(f"no help page {name[:100]!r}: there are {', '.join(help_pages())}")
+    return _page(request, "help", help_pages()[name])
 
 
 @router.get("/help", include_in_schema=False)
 async def short_help() -> Response:
-    return RedirectResponse(urls.help_page(), 303)
+    return RedirectResponse(help_link(), 303)
 
 
 @router.get("/docs", include_in_schema=False)
@@ -114,6 +129,11 @@ async def openapi(request: Request) -> Response:
 @router.get("/robots.txt", include_in_schema=False)
 async def robots() -> Response:
     return Response(ROBOTS, 200, media_type="text/plain")
+
+
+@router.get("/llms.txt", include_in_schema=False)
+async def llms(library: SiteLibrary) -> Response:
+    return Response(llms_text(library), 200, {"cache-control": "no-cache"}, "text/plain")
 
 
 @router.get("/static/{name}", include_in_schema=False)

@@ -2,6 +2,7 @@
 the commands need. (SQL: tests/precompute/export.)"""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ LINES = [
 WRITTEN = [*dict.fromkeys(re.sub(r" {2,}", " ", line) for line in LINES)]  # each once, in their order
 QUICK = " --layers 8,10 --k 10 --pairs 12"  # instead of all layers
 NOT_RUN = (
-    "serve", "worker", "seeds demo", "compare", "stitch", "labels", "vocabulary", "reproduce", "precompute TUNED",
+    "serve", "worker", "seeds demo", "compare", "stitch", "reproduce", "precompute TUNED",
     "pull https", "pull /mnt",
 )  # fmt: skip
 RUNNING = [line for line in WRITTEN if not line.startswith(NOT_RUN) and "--ray" not in line]
@@ -32,9 +33,11 @@ RUNNING = [line for line in WRITTEN if not line.startswith(NOT_RUN) and "--ray" 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Local folders with the names that are Hub ids in the documents, and a file of texts."""
+    """Local folders with the names that are Hub ids in the documents, and the files that they name."""
     folder = tmp_path_factory.mktemp("snippets")
     (folder / "lines.txt").write_text("the dog and the lion\na horse\n")
+    (folder / "reviews.csv").write_text("review\na dog\n")
+    shutil.copy(ROOT / "examples" / "labels" / "smollm2.json", folder / "mine.json")
     tiny_gpt2(folder / "gpt2", n_layers=11, n_heads=12, d_model=72, d_mlp=2362)
     tiny_gpt2(folder / "gpt2-medium", n_layers=11, n_heads=1, d_model=8)
     tiny_gpt2(folder / "gpt2-large", n_layers=36, n_heads=1, d_model=8)

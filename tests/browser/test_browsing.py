@@ -114,6 +114,27 @@ def test_home_leads_on_with_the_model_that_was_read_last(visit: OpenTab) -> None
     tab.settle(f"/{GPT2}/search?q=dog&lens=cosine")
 
 
+def test_the_lens_chosen_last_is_that_of_links_of_entry(visit: OpenTab) -> None:
+    tab = visit()
+    page = tab.go(f"/{LLAMA}/head/1/2?lens=cosine")
+    page.get_by_role("group", name="Lens").get_by_role("link", name="dot").click()
+    tab.settle(f"/{LLAMA}/head/1/2")
+    tab.go("/")  # where the server's own choice is cosine
+    page.locator("#q").fill("dog")
+    expect(page.get_by_role("option").first).to_have_attribute("href", re.compile("/token/[0-9]+$"))
+    page.keyboard.press("Enter")
+    tab.settle(f"/{LLAMA}/search?q=dog")
+    tab.go("/")
+    page.locator("#models").get_by_role("link", name=LLAMA, exact=True).click()
+    tab.settle(f"/{LLAMA}")
+    tab.go(f"/{LLAMA}?lens=cosine")  # an address decides by itself, and so does what is copied of it
+    expect(page.get_by_role("group", name="Lens").locator("[aria-current]")).to_have_text("cosine")
+    expect(page.locator("[data-copy=link]").first).to_have_attribute("href", re.compile("lens=cosine"))
+    expect(page.locator("main .cards a").first).to_have_attribute("href", re.compile("lens=cosine"))
+    page.get_by_role("table", name="VO").locator("tbody a").first.click()
+    tab.settle(f"/{LLAMA}/head/1/0")
+
+
 def test_search_with_the_keyboard(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}")
@@ -198,6 +219,28 @@ def test_dark(visit: OpenTab) -> None:
     assert max(background("dark")) < 60
 
 
+def test_the_theme_that_is_chosen_holds_on_every_page_and_from_the_first_paint(visit: OpenTab) -> None:
+    page = visit(color_scheme="dark").go(f"/{LLAMA}/lab")
+    painted = "getComputedStyle(document.body).backgroundColor"
+    dark, switch = page.evaluate(painted), page.get_by_role("button", name="Theme")
+    switch.click()
+    light = page.evaluate(painted)
+    assert light != dark
+    page.locator(".crumbs a").first.click()
+    expect(page.locator("html[data-theme=light]")).to_have_count(1)
+    # what is asked for before the first paint is theme.js alone
+    page.route("**/lexiscope.js*", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.reload()
+    assert page.evaluate(painted) == light
+    page.unroute("**/lexiscope.js*")
+    page.reload()
+    switch.click()
+    switch.click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "auto"
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(painted) == light
+
+
 def test_a_missing_page_says_so_and_leads_on(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{GPT2}/layer/1")
@@ -219,6 +262,7 @@ def test_a_new_model_appears_by_itself(visit: OpenTab) -> None:
 def test_without_script(visit: OpenTab) -> None:
     tab = visit(java_script_enabled=False)
     page = tab.go("/")
+    expect(page.get_by_role("button", name="Theme")).to_be_hidden()
     page.get_by_role("combobox").fill("dog")
     page.get_by_role("button", name="Search", exact=True).click()
     assert tab.path == f"/{LLAMA}/search?q=dog&lens=cosine"

@@ -134,6 +134,7 @@ def test_a_long_text_goes_by_post(visit: OpenTab) -> None:
 def test_a_run_that_cannot_be_says_why(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}/prompt?text=dog&off=1.3")
+    page.get_by_text("Changes to the run").click()
     page.get_by_label("Off").fill("77.3")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_text("layer 77 does not exist here")).to_be_visible()

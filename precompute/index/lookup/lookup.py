@@ -8,8 +8,15 @@ from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup.layers import DamagedLayer, Layers
 from lexiscope.precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
-from lexiscope.precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
+from lexiscope.precompute.index.lookup.vectors import (
+    VectorListings,
+    VectorMatches,
+    numbers_by_layer,
+    vector_listings,
+    vector_matches,
+)
 from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import MATRICES, PRESETS
 
 T = TypeVar("T")
@@ -100,6 +107,13 @@ def look_up_in_layer(
         return vector_listings(Layers({layer: shard}, index.stored), token, lens_at, kinds, EVERYTHING)
     except DamagedLayer:
         raise shard.damage(f"its inverted lists of token {token} point at what is not there") from None
+
+
+def count_neurons(index: Index, token: int, lens: str) -> Array:
+    """Count the neurons of each layer, (n_layers,), whose key or value lists a token at either end."""
+    kinds, _ = _stored(index, ("ff_key", "ff_value"), ())
+    lens_at = position("lens", lens, index.stored.lenses)
+    return over_layers(index, lambda layers: numbers_by_layer(layers, token, lens_at, kinds))[0]
 
 
 def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int, ...]]:

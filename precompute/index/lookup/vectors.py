@@ -86,6 +86,20 @@ def vector_listings(
     }
 
 
+def numbers_by_layer(layers: Layers, token: int, lens: int, kinds: Collection[str]) -> Array:
+    """Count in each layer, (n_layers,), the different numbers of the vectors of these kinds that list the token at
+    either end."""
+    where, most = token_slices(layers, token, lens, "inverted"), layers.stored.n_vectors
+    vector, layer = where.read("inverted.vector"), where.layer[where.numbers()]
+    check(vector < most, layer)
+    starts = _kinds(layers.stored)[1].tolist()
+    numbers = [np.empty(0, np.int64)]
+    for start, end in (starts[at : at + 2] for at in map(layers.stored.kinds.index, kinds)):
+        chosen = (vector >= start) & (vector < end)
+        numbers.append(layer[chosen].astype(np.int64) * most + vector[chosen] - start)
+    return np.bincount(np.unique(np.concatenate(numbers)) // most, minlength=layers.stored.shape.n_layers)
+
+
 def vector_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str], part: slice, first: int = 0
 ) -> VectorMatches:

@@ -17,7 +17,7 @@ from tests.support.tables import NASTY
 
 SOURCE = Source("http://x/y?z=1", "weights 12, index build 34")
 ENGINES = ("pdflatex", "xelatex")
-NO_TABLES = ("help", "settings", "docs", "error", "difference-prompt")
+NO_TABLES = ("help", "help-page", "help-glossary", "settings", "docs", "error", "difference-prompt")
 DATA_PAGES = [page for name, page in PAGES.items() if name not in NO_TABLES]
 
 needs_tex = [

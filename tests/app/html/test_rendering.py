@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from lexiscope.app.html.assets import folder
-from lexiscope.app.html.glossary import TERMS
 from lexiscope.app.html.hubs import page_of
 from lexiscope.app.html.numbers import BAR_STEPS, HEAT_STEPS
 from lexiscope.app.html.tokens import list_chips
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
 from starlette.testclient import TestClient
-
-from lexiscope.app.html.citation import PAPER
 
 LINKS = 12  # of each page, evenly spread
 
@@ -110,14 +107,6 @@ def test_every_step_has_its_style(client: "TestClient") -> None:
             int(step) for path in PAGES.values() for step in re.findall(rf'data-{name}="(\d+)"', client.get(path).text)
         }
         assert used <= set(range(steps + 1))
-
-
-def test_the_help_page_lists_its_parts_and_explains_every_term(client: "TestClient") -> None:
-    html = client.get("/-/help").text
-    contents = html[html.index('<nav class="contents"') :].partition("</nav>")[0]
-    headings = [heading.attributes["id"] for heading in parsed(html).all("h2")]
-    assert sorted(parsed(contents).links()) == sorted(f"#{heading}" for heading in headings)
-    assert set(TERMS) <= set(parsed(html).ids())
 
 
 def rows_of(client: "TestClient", path: str) -> dict[str, int]:
@@ -220,11 +209,6 @@ def test_titles_are_latex(client: TestClient) -> None:
     entry = bibtex(client.get(f"/{LLAMA}/search?q=d%C3%B6g%20%E3%83%B3%20%26%20%3Cb%3E").text)
     assert r"d\"{o}g U+30F3 \& \texttt{\char60}b\texttt{\char62}" in entry
     assert "&amp;" not in entry
-
-
-def test_the_paper_is_cited_on_the_help_page_alone(client: TestClient) -> None:
-    assert bibtex(client.get("/-/help").text) == PAPER
-    assert not parsed(client.get("/").text).all("pre", id="bibtex")
 
 
 @pytest.mark.parametrize(("tokens", "is_folded"), [("<|endoftext|>", True), ("dog lion horse", False)])

@@ -14,7 +14,7 @@ from tests.support.pages import parsed
 TEMPLATES = sorted(path for path in folder("templates").iterdir() if path.suffix in (".html", ".svg"))
 APP = folder("templates").parent / "app"
 PROGRAMS = sorted(APP.rglob("*.py"))
-WRITERS = (APP / "html" / "tokens.py", APP / "html" / "tables.py")  # those that make tags
+WRITERS = tuple(APP / "html" / f"{name}.py" for name in ("tokens", "tables", "mini_map"))  # those that make tags
 FORBIDDEN = {
     "inline style": r"<style|\sstyle\s*=",
     "inline script": r"<script(?![^>]*\ssrc=)",
@@ -56,7 +56,7 @@ def test_ticked(text: str, expected: str) -> None:
 @pytest.mark.parametrize("key", TERMS)
 def test_terms(key: str) -> None:
     (link,) = parsed(rendered("term", "term(key)", key=key)).all("a")
-    assert link.attributes == {"class": "term", "href": f"/-/help#{key}", "title": TERMS[key].text}
+    assert link.attributes == {"class": "term", "href": f"/-/help/glossary#{key}", "title": TERMS[key].text}
     assert link.text == TERMS[key].name
 
 

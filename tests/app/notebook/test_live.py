@@ -1,10 +1,12 @@
 """Runs and exact seeds in a notebook: here with the weights, from a server by its JSON, equal to each other."""
 
+import re
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 import lexiscope
@@ -116,6 +118,32 @@ def test_exact_seeds_are_those_of_the_page(with_weights: lexiscope.Model, live_u
     assert close(here.json(), there.json())
     assert "from the weights" in repr(here)
     assert "Computed from the weights" in str(here)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda m: m.relation("dog>lion", "cat>horse"),
+    lambda m: m.relation(["dog>lion"], matrix="qk", lens="cosine", source="norm"),
+    lambda m: m.heads("dog", "cat+lion"),
+    lambda m: m.heads("dog lion", "cat", layers=[1, 2], head=1, k=3, end="bottom"),
+    lambda m: m.heads("dog", layers="0-2", lens="cosine", source="first"),
+])  # fmt: skip
+def test_words_through_heads_are_those_of_the_page(with_weights: lexiscope.Model, live_url: str, ask: Any) -> None:
+    here, there = ask(with_weights), ask(lexiscope.open(f"{live_url}/{GPT2}"))
+    assert here.view.heads
+    assert close(here.json(), there.json())
+    assert len(here.to_pandas())
+    assert here.view.model in repr(here)
+    assert "<table>" in here._repr_html_()
+
+
+def test_seeds_are_ranked_as_where_the_site_leads(with_weights: lexiscope.Model, live_url: str) -> None:
+    home = httpx2.get(f"{live_url}/{GPT2}").text
+    address = re.findall(rf'href="(/{GPT2}/seeds\?words=[^"]+)"', home)[0].replace("&amp;", "&")
+    path, query = address.split("?")
+    page = httpx2.get(f"{live_url}{path}.json?{query}").json()
+    seeds = with_weights.seeds(page["words"], lens=page["lens"])
+    assert (page["rank"], page["widen"]) == ("fit", 1)
+    assert close(seeds.json(), page)
 
 
 def test_seeds_from_lists_where_they_are_asked_for_or_the_weights_are_gone(

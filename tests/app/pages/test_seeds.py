@@ -153,10 +153,10 @@ def test_the_page_by_fit(live: TestClient) -> None:
     assert html.count('<tr class="line">') == 1
     before = html.split('<tr class="line">')[0]
     assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
-    assert f"The best vector for 2 random words as frequent as these reaches {view['chance']:.3f}" in html
-    assert "by one of them alone" in html  # of several words
+    assert f"with 2 random words, the best vector stays below {view['chance']:.3f}" in html
+    assert "by one word alone" in html  # of several words
     assert html.count('<th scope="row"') == len(view["results"])
-    assert (f"{len(folded)} more, folded" in html) == bool(folded)
+    assert (f"{len(folded)} more, whose lists" in html) == bool(folded)
     assert '<input type="hidden" name="rank" value="fit">' in html
     assert "what heads ask for <code>w_q</code>" in html
     assert 'id="vectors"' in html
@@ -172,4 +172,4 @@ def test_hidden_hubs_leave_no_empty_rows(live: TestClient, monkeypatch: pytest.M
     monkeypatch.setattr("lexiscope.app.pages.page.hubs_of", lambda *_: frozenset(range(10**4)) if emptied else ())
     html = live.get(f"{asked}&hubs=hide").text
     assert html.count("all of its stored tokens are left out") == html.count('<th scope="row"') == 60
-    assert "<details open><summary>60 more, folded" in html
+    assert "<details open><summary>60 more, whose lists" in html

@@ -46,7 +46,7 @@ def test_the_tables_are_cut_where_chance_begins(live: TestClient, path: str) -> 
         section = text.partition(f'id="{end}"')[2].partition(f'id="{other}"' if other else "</main>")[0]
         found = [neuron for neuron in view["neurons"] if neuron["end"] == end]
         above, below = section.partition('<tr class="line">')[::2]
-        assert f"The best of all neurons reaches {view['chance']:.2f} with" in below
+        assert f"the best neuron stays below {view['chance']:.2f} in" in below
         for part, is_above in ((above, True), (below, False)):
             wanted = [n for n in found if (n["score"] > view["chance"]) == is_above]
             names = [f"/ff/{n['layer']}/{n['neuron']}" for n in wanted]
@@ -64,8 +64,8 @@ def test_a_gated_neuron_also_reads_with_up(live: TestClient) -> None:
     for neuron in view["neurons"]:
         turned = neuron["up_z"][0] < 0
         assert (neuron["value_z"][0] < 0) == (turned != (neuron["end"] == "bottom")) or neuron["score"] <= 0
-    assert "up says" in live.get(PAIR).text
-    assert "up says" not in live.get(TRANSITION).text
+    assert "the gate times up" in live.get(PAIR).text
+    assert "the gate times up" not in live.get(TRANSITION).text
 
 
 @pytest.mark.parametrize(("source", "target"), [("dog", "lion"), ("the", "and"), ("e", "a"), ("dog", "qqqq")])

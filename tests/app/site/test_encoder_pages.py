@@ -68,7 +68,7 @@ def test_an_encoder_is_called_one(encoders: TestClient) -> None:
     cards = {card["model"]: card for card in encoders.get("/index.json").json()["models"]}
     for model in (MASKED, BARE):
         assert (cards[model]["architecture_name"], cards[model]["causal"]) == ("BERT", False)
-    assert "/-/help#encoder" in parsed(encoders.get("/").text).links()
+    assert "/-/help/glossary#encoder" in parsed(encoders.get("/").text).links()
     view = encoders.get(f"/{MASKED}.json").json()
     assert (view["architecture"], view["architecture_name"], view["causal"]) == ("bert", "BERT", False)
     assert "BERT architecture, an" in encoders.get(f"/{MASKED}").text
@@ -129,7 +129,7 @@ def test_attention_goes_both_ways(encoders: TestClient) -> None:
     (chosen,) = (head for head in view["patterns"] if head["head"] == 2)
     assert {message["position"] for message in chosen["messages"]} == set(range(n_tokens))
     found = parsed(page(encoders, MASKED, text=TEXT, panel="attention", position=1))
-        assert {e.attributes["width"] for e in found.all("rect", **{"class": "row"})} == {str(n_tokens)}
+    assert {e.attributes["width"] for e in found.all("rect", **{"class": "row"})} == {str(n_tokens)}
     table = rows(encoders, f"/{MASKED}/prompt.csv?text=the+dog&panel=attention")
     assert any(int(row["to_position"]) > int(row["position"]) for row in table if row["panel"] == "attention")
 

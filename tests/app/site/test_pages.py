@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from lexiscope.app import urls
 from lexiscope.app.lists.view import visible
+from lexiscope.app.pages.page import find_pages
 from lexiscope.app.site.security import HEADERS
 from lexiscope.app.urls import FORMATS, content_type, format_address
 from lexiscope.precompute.index.manifest import TOKENIZER
@@ -24,6 +25,7 @@ PATHS = {
     "model": (f"/{GPT2}",),
     "neuron": (f"/{GPT2}/ff/1/5", f"/{LLAMA}/ff/0/47"),
     "pairs": (f"/{LLAMA}/head/1/2/qk",),
+    "beside": (f"/{LLAMA}/beside?a=L1N3&b=L1H2", f"/{GPT2}/beside?a=L1H2.1&b=L2H0.svd1"),
     "subhead": (f"/{LLAMA}/head/0/3/sub/0",),
     "direction": (f"/{GPT2}/head/2/0/svd/7",),
     "token": (f"/{GPT2}/token/{SCRIPT}",),
@@ -39,7 +41,7 @@ PATHS = {
     "vectors": (f"/{GPT2}/vectors", f"/{LLAMA}/vectors?kind=w_v&sort=similarity"),
     "sample": (f"/{LLAMA}/sample", f"/{GPT2}/sample?kind=ff_key&layers=1-2&n=4&good=1,3"),
 }
-SYSTEM = ("/-/help", "/-/settings", "/docs")
+SYSTEM = ("/-/help", "/-/help/neuron", "/-/settings", "/docs")
 DATA = ("/-/health", "/-/settings.json", "/-/metrics", "/openapi.json", "/robots.txt", "/favicon.ico", "/favicon.svg")
 ALL_PATHS = [path for paths in PATHS.values() for path in paths]
 
@@ -213,7 +215,8 @@ def test_who_has_no_lens_in_hand_gets_the_one_that_reads_best(client: TestClient
     models = [urls.link("model", name, lens=lens) for name, lens in lenses.items()]
     assert {*models} <= {*home.links()}
     assert all("lens=cosine" in link for link in home.links() if link.startswith(f"/{GPT2}/") and "/vs/" not in link)
-    buttons = {button.attributes["formaction"]: button.attributes.get("value", "dot") for button in home.all("button")}
+    searches = [button.attributes for button in home.all("button") if "formaction" in button.attributes]
+    buttons = {search["formaction"]: search.get("value", "dot") for search in searches}
     assert buttons == {urls.link("search", name): lens for name, lens in lenses.items()}
     error = parsed(client.get(f"/{GPT2}/ff/1/999999").text)
     assert {f"/{GPT2}?lens=cosine", f"/{GPT2}/random?lens=cosine"} <= {*error.links()}
@@ -294,6 +297,26 @@ def test_the_system_answers(client: TestClient, path: str) -> None:
 
 def test_help_is_found_where_people_look(client: TestClient) -> None:
     assert client.get("/help").headers["location"] == "/-/help"
+
+
+@pytest.mark.parametrize(("path", "said"), [
+    ("/help.json", "it is text for people, at /-/help"), ("/-/help.json", "it is text for people, at /-/help"),
+    ("/-/help/nothing", "there are index, lists"),
+])  # fmt: skip
+def test_where_help_is_not_says_where_it_is(client: TestClient, path: str, said: str) -> None:
+    answer = client.get(path, headers={"accept": "application/json"})
+    assert answer.status_code == 404
+    assert said in answer.json()["error"]["detail"]
+
+
+def test_llms_txt_has_every_page_and_its_data_in_fifty_lines(client: TestClient) -> None:
+    answer = client.get("/llms.txt")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert len(answer.text.splitlines()) <= 50
+    patterns = [re.sub(r":\w+}", "}", page.at.pattern) for page in find_pages().values() if page.of != "site"]
+    assert all(re.search(rf"^- /{{model}}/?{re.escape(pattern)}( \(|: )", answer.text, re.M) for pattern in patterns)
+    assert f"\n- /{GPT2}: 2 of 3 layers are ready\n" in answer.text
+    assert "/{model}/ff/{layer}/{neuron}.json" in answer.text
 
 
 def test_static_files_never_change_under_their_address(client: TestClient) -> None:

@@ -69,7 +69,7 @@ def test_csv_and_markdown(paper: TestClient) -> None:
 @pytest.mark.parametrize(("model", "also"), [(GPT2, 0), (DIFFERENCE, 1)])
 def test_a_model_without_printed_lists(client: TestClient, model: str, also: int) -> None:
     page = client.get(f"/{model}/paper").text
-    assert f"{model} is neither by its name" in page
+    assert f"If {model} is one of these" in page
     assert page.count(f'href="/{model}/paper?as=gpt2">as a model fine-tuned') == also
     compared = client.get(f"/{model}/paper?as=gpt2-medium")
     assert compared.status_code == 200

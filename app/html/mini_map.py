@@ -1,0 +1,141 @@
+"""Write the small map on a parameter's page, which says where in the model the same words are: layers from left to
+right, and heads from top to bottom or one row of numbers of neurons. Python writes its cells, because a template takes
+longer."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from markupsafe import Markup
+
+from lexiscope.app import urls
+from lexiscope.app.html.hubs import marked
+from lexiscope.app.html.numbers import heat
+from lexiscope.app.html.tokens import plain
+from lexiscope.app.lists.kept_tokens import KeptTokens
+from lexiscope.app.lists.view import Token, tokens_of
+from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import count_neurons
+from lexiscope.precompute.shape import MATRICES
+
+WORDS_NAMED = 6
+FIRST_PAIRS = FIRST_TOKENS = 10  # how far into a list of pairs, or of tokens, its first words reach
+MOST_KNOWN = 1000  # tokens whose neurons are kept counted for an index
+At = tuple[int, int]  # a layer, and a head
+
+
+Cell = tuple[int, str, str]  # a number, the address of what is counted there, a title
+
+
+@dataclass(frozen=True)
+class MiniMap:
+    rows: Markup
+    token: Token | None = None  # the token that neurons are counted by
+
+
+@dataclass(frozen=True)
+class HeadWords:
+    """The words in the first pairs of every head, as people read them best, and the heads that hold each word."""
+
+    of_head: dict[At, set[int]] = field(default_factory=lambda: defaultdict(set))
+    heads: dict[int, list[At]] = field(default_factory=lambda: defaultdict(list))
+
+
+_words: WeakKeyDictionary[Index, HeadWords] = WeakKeyDictionary()
+_counts: WeakKeyDictionary[Index, dict[tuple[int, str], Mapping[int, int]]] = WeakKeyDictionary()
+
+
+def head_words(index: Index) -> HeadWords:
+    """Read the words of all heads once; a damaged layer has none."""
+    if index not in _words:
+        words, lens = HeadWords(), head_lens(index)
+        for shard in index.usable_shards() if index.stored.pairs else ():
+            with suppress(IndexFault):
+                for matrix in MATRICES:
+                    pairs, _, counts = shard.heads.first_pairs(matrix, lens, HEAD_PRESET, FIRST_PAIRS)
+                    for head, count in enumerate(counts.tolist()):
+                        words.of_head[shard.layer, head].update(pairs[head, :count].ravel().tolist())
+        for at, tokens in words.of_head.items():
+            for token in tokens:
+                words.heads[token].append(at)
+        _words[index] = words
+    return _words[index]
+
+
+def heads_that_share(index: Index, tokens: Collection[int]) -> Mapping[At, list[int]]:
+    """Return the heads whose first pairs hold some of these tokens, each with those that it holds."""
+    shared: dict[At, list[int]] = defaultdict(list)
+    for token in tokens:
+        for at in head_words(index).heads.get(token, ()):
+            shared[at].append(token)
+    return shared
+
+
+def words_of_lists(lists: Iterable[Sequence[Mapping[str, int]]]) -> list[int]:
+    """Return the first tokens of some lists, each once."""
+    return [*dict.fromkeys(entry["id"] for entries in lists for entry in entries[:FIRST_TOKENS])]
+
+
+def neurons_by_layer(index: Index, token: int, lens: str) -> Mapping[int, int]:
+    """Return of each layer with such neurons how many have the token in a list of their key or value."""
+    known = _counts.setdefault(index, {})
+    if (token, lens) not in known:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[token, lens] = {at: n for at, n in enumerate(count_neurons(index, token, lens).tolist()) if n}
+    return known[token, lens]
+
+
+def of_heads(index: Index, view: Any) -> MiniMap | None:
+    """Return in which other heads the first words of a head, or of a part of one, stand; None if they do in none."""
+    here = view.layer, view.head
+    lists = [vector.top for vector in view.vectors.values() if vector] if hasattr(view, "vectors") else []
+    words = words_of_lists(lists) if lists else sorted(head_words(index).of_head.get(here, ()))
+    shared = {at: tokens for at, tokens in heads_that_share(index, words).items() if lists or at != here}
+    rows: dict[int, dict[int, Cell]] = {head: {} for head in range(index.shape.n_heads)}
+    for (layer, head), tokens in shared.items():
+        title = f"L{layer}H{head}: {plain(tokens_of(index.tokens, tokens[:WORDS_NAMED]))}"
+        rows[head][layer] = len(tokens), urls.link("head", view.model, layer, head, lens=view.lens), title
+    return MiniMap(_written("head \\ layer", index.layers, rows, here)) if shared else None
+
+
+def of_neurons(index: Index, view: Any) -> MiniMap | None:
+    """Return how many neurons of each layer list the first word that a neuron writes or, without its value, reads."""
+    lists = [vector.top for vector in (view.value, view.key, view.up) if vector and vector.top]
+    if not lists:
+        return None
+    tokens = lists[0]
+    no_words, hubs = KeptTokens(words=True).outside(index), marked(view.lens)
+    token = next((each for each in tokens if each["id"] not in no_words and each["id"] not in hubs), tokens[0])
+    address, mark, query = urls.link("layer", view.model, 0, lens=view.lens, token=token["id"]).partition("?")
+    before = address.removesuffix("0")
+    counts = neurons_by_layer(index, token["id"], view.lens)
+    row = {at: (n, f"{before}{at}{mark}{query}", f"layer {at}: {n} neurons") for at, n in counts.items()}
+    return MiniMap(_written("layer", index.layers, {"neurons": row}, (view.layer, "neurons")), token)
+
+
+def _written(
+    corner: str, layers: Sequence[int], rows: Mapping[Any, Mapping[int, Cell]], here: tuple[int, Any]
+) -> Markup:
+    """Write the head and the rows of the table, each row with the cells that it has, by layer."""
+    most = max([cell[0] for row in rows.values() for cell in row.values()], default=1)
+    columns = {layer: at for at, layer in enumerate(layers)}
+    written = [f'<thead><tr><th scope="col">{corner}<th scope="col">', '<th scope="col">'.join(map(str, layers))]
+    written.append("</thead>\n<tbody>")
+    for name, row in rows.items():
+        cells = ["<td>"] * len(layers)
+        for layer, (count, address, title) in row.items():
+            step = heat(count / most)
+            cells[columns[layer]] += (
+                f'<a href="{escape(address)}" title="{escape(title)}" data-heat="{step}">{count}</a>'
+            )
+        if name == here[1]:
+            cells[columns[here[0]]] = '<td class="here">' + cells[columns[here[0]]].removeprefix("<td>")
+        written.append(f'\n<tr><th scope="row">{name}{"".join(cells)}')
+    return Markup("".join([*written, "\n</tbody>"]))
