@@ -70,6 +70,7 @@ def test_an_old_link_leads_on(client: "TestClient") -> None:
 
 def test_every_link_of_a_template_leads_somewhere() -> None:
     used = re.findall(r"""(?<!~ )["']([\w-]+)["']\|help\b|\bterm\(["']([\w-]+)["'](?! ~)""", TEMPLATES)
+    used += [(anchor, "") for anchor in re.findall(r"""\bhow\(["']([\w-]+)["']\)""", TEMPLATES)]
     assert len(used) > 100
     assert {anchor or word for anchor, word in used} <= anchors().keys()
     assert {word for _, word in used if word} <= TERMS.keys()
