@@ -10,7 +10,7 @@ from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import ComparisonCard
 from lexiscope.app.library.library import Library, ModelCard
 from lexiscope.app.lists.difference import Minus
-from lexiscope.app.lists.example_texts import example_texts
+from lexiscope.app.lists.notes import example_texts
 from lexiscope.app.lists.view import OF_DIFFERENCE, PAGE_ONLY, View
 from lexiscope.app.lists.worth_reading import HeadCard, NeuronCard, richest
 from lexiscope.app.pages.model import read_model

@@ -25,6 +25,7 @@ PATHS = {
     "model": (f"/{GPT2}",),
     "neuron": (f"/{GPT2}/ff/1/5", f"/{LLAMA}/ff/0/47"),
     "pairs": (f"/{LLAMA}/head/1/2/qk",),
+    "beside": (f"/{LLAMA}/beside?a=L1N3&b=L1H2", f"/{GPT2}/beside?a=L1H2.1&b=L2H0.svd1"),
     "subhead": (f"/{LLAMA}/head/0/3/sub/0",),
     "direction": (f"/{GPT2}/head/2/0/svd/7",),
     "token": (f"/{GPT2}/token/{SCRIPT}",),
