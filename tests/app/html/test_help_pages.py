@@ -79,7 +79,8 @@ def test_every_link_of_a_template_leads_somewhere() -> None:
 @pytest.mark.parametrize(("path", "page"), [
     (f"/{LLAMA}", "model"), (PAGES["layer"], "layer"), (PAGES["neuron"], "neuron"), (PAGES["head"], "head"),
     (PAGES["pairs"], "head#vo"), (f"/{LLAMA}/beside", "beside"), (PAGES["pairs-grouped"], "head#qk"),
-    (PAGES["subhead"], "subhead"), (PAGES["direction"], "direction"), (PAGES["token"], "token"), (PAGES["comparison"], "comparison"), (PAGES["lab"], "lab"),
+    (PAGES["subhead"], "subhead"), (PAGES["direction"], "direction"), (PAGES["token"], "token"),
+    (PAGES["comparison"], "comparison"), (PAGES["lab"], "lab"),
     (PAGES["vectors"], "vectors"), (PAGES["sample"], "vectors#sample"), (PAGES["search"], "search"),
     (PAGES["difference"], "differences"), (PAGES["classifier"], "classifier"),
     (PAGES["labels"], "labels"), (PAGES["paper"], "paper"), (f"/{GPT2}/prompt", "prompt"), (f"/{GPT2}/seeds", "seeds"),
