@@ -16,23 +16,53 @@
 
   // Keys: data-key names the key that clicks or focuses an element; j and k walk through the rows.
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest("input, textarea, select, [contenteditable]")) return;
-    if (event.key === "j" || event.key === "k") return walk(event.key === "j" ? 1 : -1);
-    const row = event.key === "#" && event.target.closest("tr[id]"); // the address of the row that has the focus
+    const search = (event.ctrlKey || event.metaKey) && event.key === "k"; // as in many places; / does the same
+    if (event.defaultPrevented || event.altKey || ((event.ctrlKey || event.metaKey) && !search)) return;
+    if (!search && event.target.closest("input, textarea, select, [contenteditable]")) return;
+    const key = search ? "/" : event.key;
+    if (key === "j" || key === "k") return walk(key === "j" ? 1 : -1);
+    const row = key === "#" && event.target.closest("tr[id]"); // the address of the row that has the focus
     if (row) return location.assign(`#${row.id}`);
-    const target = find(`[data-key="${CSS.escape(event.key)}"]`);
+    const target = find(`[data-key="${CSS.escape(key)}"]`);
     if (!target) return;
     event.preventDefault();
     if (target.matches("input")) { target.focus(); target.select(); } else target.click();
   });
 
   function walk(step) {
-    const links = all("main tbody tr, main .cards li").map((row) => find('a:not([tabindex="-1"])', row)).filter(Boolean);
+    const rows = all("main tbody tr, main .cards li").filter((row) => row.checkVisibility()); // not those in closed folds
+    const links = rows.map((row) => find('a:not([tabindex="-1"])', row)).filter(Boolean);
     const here = links.findIndex((link) => link.closest("tr, li").contains(document.activeElement));
     const next = links[here < 0 ? (step > 0 ? 0 : links.length - 1) : here + step];
     if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
   }
+
+  // A menu closes by Escape, and when something else is clicked or gets the focus.
+  const openMenus = () => all("details.menu[open]");
+  for (const leave of ["click", "focusin"]) document.addEventListener(leave, (event) => {
+    openMenus().filter((menu) => !menu.contains(event.target)).forEach((menu) => { menu.open = false; });
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") openMenus().forEach((menu) => { menu.open = false; find("summary", menu).focus(); });
+  });
+
+  // The switches of a page are a toolbar: one stop of the Tab key, among which the arrows go. So are headings to sort by.
+  const tools = (bar) => all("a[href], summary, button", bar).filter((tool) => tool.checkVisibility());
+  function makeToolbars() {
+    all(".tools").forEach((bar) => bar.setAttribute("role", "toolbar"));
+    all(".tools, .grid thead").forEach((bar) => tools(bar).forEach((tool, at) => { tool.tabIndex = at ? -1 : 0; }));
+  }
+  document.addEventListener("keydown", (event) => {
+    const bar = event.target.closest(".tools, .grid thead");
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!bar || !step || event.target.matches("input, select")) return;
+    event.preventDefault();
+    const within = tools(bar);
+    const next = within.at((within.indexOf(event.target) + step) % within.length);
+    within.forEach((tool) => { tool.tabIndex = tool === next ? 0 : -1; });
+    next.focus();
+  });
+  makeToolbars();
 
   // Help: an old address such as /-/help#neuron-page leads on to the page that it names now.
   const place = location.pathname === "/-/help" && location.hash && document.getElementById(location.hash.slice(1))?.closest(".place");
@@ -48,7 +78,7 @@
       ? Promise.resolve(link.href)
       : link.dataset.copy === "text" ? Promise.resolve(find(link.hash).textContent)
       : fetch(link.href).then((answer) => answer.ok ? answer.text() : Promise.reject(answer.status));
-    copy(text).then(() => say(`Copied ${link.textContent}`), () => { location.href = link.href; });
+    copy(text).then(() => say(`Copied ${link.textContent.replace(/^Copy /, "")}`), () => { location.href = link.href; });
   });
 
   async function copy(text) {
@@ -187,12 +217,16 @@
     const { target } = event.detail.ctx;
     if (target?.id === "suggestions") return show(true);
     if (target?.id === "page") arrived();
+    else enter();
   });
   function arrived() {
     const main = find("#main");
+    makeToolbars();
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     rememberPage();
+    enter();
+    showTheme();
     if (!location.hash) main.focus({ preventScroll: true });
     else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
     tryAgain();
@@ -239,6 +273,43 @@
     input.setAttribute("aria-label", input.placeholder);
   }
   rememberPage();
+
+  // The lens that was chosen last: links of entry lead to it, where it is one of those that data-entry names. What a page shows is said by its address alone.
+  document.addEventListener("click", (event) => {
+    const choice = event.target.closest?.('[aria-label="Lens"] a:not(.term)');
+    if (choice) remember("lens", new URL(choice.href).searchParams.get("lens") ?? "dot");
+  }, true);
+  function enter() {
+    const lens = remembered("lens");
+    const turn = (element, name) => {
+      const address = new URL(element.getAttribute(name), location.origin);
+      address.searchParams.delete("lens");
+      if (lens !== "dot") address.searchParams.append("lens", lens);
+      element.setAttribute(name, address.pathname + address.search);
+    };
+    all("[data-entry]").filter((entry) => entry.dataset.entry.split(" ").includes(lens)).forEach((entry) => {
+      if (entry.matches("input")) turn(entry, "hx-get");
+      else if (entry.matches("button")) Object.assign(entry, lens === "dot" ? { name: "", value: "" } : { name: "lens", value: lens });
+      else (entry.matches("a") ? [entry] : all("a", entry)).forEach((link) => turn(link, "href"));
+    });
+  }
+  enter();
+
+  // The theme: as the system has it, light, dark, and so on around. Pictures of pages follow it.
+  const root = document.documentElement;
+  function showTheme() {
+    all('picture source[srcset*="-dark."]').forEach((source) => {
+      source.media = { light: "not all", dark: "all" }[root.dataset.theme] ?? "(prefers-color-scheme: dark)";
+    });
+  }
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest(".theme")) return;
+    root.dataset.theme = { auto: "light", light: "dark" }[root.dataset.theme] ?? "auto";
+    remember("theme", root.dataset.theme);
+    showTheme();
+    say(`Theme: ${root.dataset.theme === "auto" ? "as the system has it" : root.dataset.theme}`);
+  });
+  showTheme();
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
   let run;

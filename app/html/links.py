@@ -12,11 +12,29 @@ from lexiscope.app.lists.checks import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.grammar import write_layers
 
+# Pages of parameters, and how the parameter is named there.
+PARAMETERS = {
+    "neuron": "L{layer}N{neuron}",
+    "head": "L{layer}H{head}",
+    "pairs": "L{layer}H{head}",
+    "subhead": "L{layer}H{head}.{subhead}",
+    "direction": "L{layer}H{head}.svd{direction}",
+}
+
 
 def first_layers(index: Index) -> str:
     """Return the range of layers for examples of words sent through heads: the first four, where the input of a head is
     still mostly the word's embedding."""
     return write_layers(tuple(range(min(4, index.shape.n_layers))))
+
+
+def parameter_at(path: str) -> str:
+    """Return the name of the parameter whose page has this path, such as L8H11.5; "" if it is another page."""
+    below = path.split("/", 2)[-1]
+    for page, written in PARAMETERS.items():
+        if (read := urls.DECLARED[page].read(below)) is not None:
+            return written.format(**read)
+    return ""
 
 
 def layer(index: Index, layer: int, lens: str = "") -> str:

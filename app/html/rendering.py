@@ -35,8 +35,8 @@ from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
 from lexiscope.app.lists import checks as lengths
 from lexiscope.app.lists import difference, worth
-from lexiscope.app.lists.example_texts import example_texts
 from lexiscope.app.lists.labels import LABELS_SHOWN, as_label, page_of
+from lexiscope.app.lists.notes import example_texts
 from lexiscope.app.lists.view import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
@@ -216,6 +216,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "page_bibtex": citation.page_bibtex,
         "page_of_label": page_of,
         "pair_chips": tokens.pair_chips,
+        "parameter_at": links.parameter_at,
         "paper_lists": lists_of,
         "peak": numbers.peak,
         "PRESETS": PRESETS,
@@ -227,9 +228,13 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "standard_error": charts.standard_error,
         "standing": worth.standing,
         "stitching_charts": charts.stitching_charts,
+        "rank_chart": run_pictures.rank_chart,
+        "RANKS_HEIGHT": run_pictures.RANKS_HEIGHT,
+        "RANKS_WIDTH": run_pictures.RANKS_WIDTH,
         "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
+        "term_path": run_pictures.term_path,
         "TERMS": glossary.TERMS,
         "turned": urls.turned,
         "url": urls.Links(),

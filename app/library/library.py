@@ -42,6 +42,7 @@ class ModelCard:
     n_layers: int = 0  # 0 if the index cannot be used
     layers: tuple[int, ...] = ()  # the layers that can be read
     best_lens: str = ""  # the lens (dot or cosine) whose lists are the most readable: links from other pages use it
+    lenses: tuple[str, ...] = ()  # the lenses that are stored
     bytes: int = 0
     revision: str = ""
     build: str = ""  # the build of the model's index
@@ -241,6 +242,7 @@ class Library:
             n_layers=index.shape.n_layers,
             layers=index.layers,
             best_lens=self.best_lens(index),
+            lenses=index.stored.lenses,
             bytes=index.n_bytes,
             revision=index.manifest.revision,
             build=index.manifest.build,

@@ -10,7 +10,7 @@ from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import ComparisonCard
 from lexiscope.app.library.library import Library, ModelCard
 from lexiscope.app.lists.difference import Minus
-from lexiscope.app.lists.example_texts import example_texts
+from lexiscope.app.lists.notes import example_texts
 from lexiscope.app.lists.view import OF_DIFFERENCE, PAGE_ONLY, View
 from lexiscope.app.lists.worth_reading import HeadCard, NeuronCard, richest
 from lexiscope.app.pages.model import read_model
@@ -70,11 +70,11 @@ class HomeView(View):
         return sorted(self.models, key=_rank)
 
     @property
-    def searched(self) -> dict[str, str]:
+    def searched(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Return the models that the search box offers, each with the lens (dot or cosine) whose lists are the most
-        readable."""
+        readable, and the lenses that it has."""
         ready = [card for card in self.ordered if card.layers]
-        return {card.model: card.best_lens for card in ready[:SEARCHED]}
+        return {card.model: (card.best_lens, card.lenses) for card in ready[:SEARCHED]}
 
     @property
     def of_two(self) -> list[ComparisonCard]:

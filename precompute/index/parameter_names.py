@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.label_address import LabelAddress
 from lexiscope.precompute.shape import GROUPED_KINDS, Shape
 
@@ -37,6 +38,27 @@ def out_of_range(model: str, shape: Shape, text: str) -> str | None:
     counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads}
     counts |= {"subheads": shape.d_head, "directions": shape.d_head}
     return f"{model} has " + ", ".join(f"{what} 0 to {count - 1}" for what, count in counts.items())
+
+
+def parameter_named(model: str, shape: Shape, text: str) -> LabelAddress:
+    """Return the parameter that a text most likely names; raise NotFound if the model has no such parameter, and
+    BadRequest if the text is no such name."""
+    for place in named_parameters(model, shape, text):
+        if place.kind != "layer":
+            return place
+    if outside := out_of_range(model, shape, text):
+        raise NotFound(f"{text}: {outside}")
+    names = example_names(shape)
+    examples = ", ".join(names[kind] for kind in ("neuron", "head", "subhead", "direction"))
+    raise BadRequest(f"{text[:100]!r} names no parameter of {model}: write such as {examples}")
+
+
+def written_name(place: LabelAddress) -> str:
+    """Write a parameter's name in the one way that addresses of pages have."""
+    if place.kind == "ff":
+        return f"L{place.layer}N{place.index}"
+    rest = {"head": "", "sub": f".{place.sub}", "svd": f".svd{place.sub}"}[place.kind]
+    return f"L{place.layer}H{place.index}{rest}"
 
 
 def _read(model: str, text: str) -> list[LabelAddress]:

@@ -2,12 +2,18 @@
 
 import json
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser.tabs import OpenTab, check_in_light_and_dark
+from lexiscope.app.settings import Settings
+from lexiscope.app.site.server import create_app
+from tests.browser.tabs import OpenTab, Tab, check_in_light_and_dark
 from tests.support.site import GPT2, LLAMA
+from tests.support.synthetic import add_layer, make_manifest, write_index
+from tests.support.workers import listening
 
 
 def test_home_to_a_pair_and_back(visit: OpenTab) -> None:
@@ -114,6 +120,27 @@ def test_home_leads_on_with_the_model_that_was_read_last(visit: OpenTab) -> None
     tab.settle(f"/{GPT2}/search?q=dog&lens=cosine")
 
 
+def test_the_lens_chosen_last_is_that_of_links_of_entry(visit: OpenTab) -> None:
+    tab = visit()
+    page = tab.go(f"/{LLAMA}/head/1/2?lens=cosine")
+    page.get_by_role("group", name="Lens").get_by_role("link", name="dot").click()
+    tab.settle(f"/{LLAMA}/head/1/2")
+    tab.go("/")  # where the server's own choice is cosine
+    page.locator("#q").fill("dog")
+    expect(page.get_by_role("option").first).to_have_attribute("href", re.compile("/token/[0-9]+$"))
+    page.keyboard.press("Enter")
+    tab.settle(f"/{LLAMA}/search?q=dog")
+    tab.go("/")
+    page.locator("#models").get_by_role("link", name=LLAMA, exact=True).click()
+    tab.settle(f"/{LLAMA}")
+    tab.go(f"/{LLAMA}?lens=cosine")  # an address decides by itself, and so does what is copied of it
+    expect(page.get_by_role("group", name="Lens").locator("[aria-current]")).to_have_text("cosine")
+    expect(page.locator("[data-copy=link]").first).to_have_attribute("href", re.compile("lens=cosine"))
+    expect(page.locator("main .cards a").first).to_have_attribute("href", re.compile("lens=cosine"))
+    page.get_by_role("table", name="VO").locator("tbody a").first.click()
+    tab.settle(f"/{LLAMA}/head/1/0")
+
+
 def test_search_with_the_keyboard(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}")
@@ -152,15 +179,34 @@ def test_search_with_the_keyboard(visit: OpenTab) -> None:
         (f"/{LLAMA}/ff/1/3?lens=cosine", "[", f"/{LLAMA}/ff/1/2?lens=cosine"),
         (f"/{LLAMA}/head/1/2/vo", "l", f"/{LLAMA}/head/1/2/vo?lens=cosine"),
         (f"/{LLAMA}/head/1/2", "?", "/-/help"),
+        (f"/{LLAMA}/head/1/2", ("Control+k", *"L1N3", "Enter"), f"/{LLAMA}/ff/1/3"),
         (f"/{GPT2}/layer/1?sort=-neuron", "]", f"/{GPT2}/layer/1?sort=-neuron&page=2"),
     ],
 )
-def test_keys(visit: OpenTab, start: str, keys: str, end: str) -> None:
+def test_keys(visit: OpenTab, start: str, keys: Sequence[str], end: str) -> None:
     tab = visit()
     page = tab.go(start)
     for key in keys:
         page.keyboard.press(key)
     tab.settle(end)
+
+
+def test_switches_are_one_stop_and_a_menu_closes_by_escape(visit: OpenTab) -> None:
+    """Arrows go among the switches, Tab leaves them; what is in a menu is reached when it is open."""
+    page = visit().go(f"/{LLAMA}/ff/1/3?k=8")
+    tools = page.get_by_role("toolbar").first
+    tools.locator("a").first.focus()
+    page.keyboard.press("ArrowLeft")
+    share = tools.get_by_text("Share", exact=True)
+    expect(share).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(tools.get_by_role("link", name="Copy link", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(share).to_be_focused()
+    expect(tools.get_by_role("link", name="Copy link", exact=True)).to_be_hidden()
+    page.keyboard.press("Tab")
+    assert not page.evaluate("document.activeElement.closest('.tools')")
 
 
 def test_rows_and_chance(visit: OpenTab) -> None:
@@ -180,8 +226,9 @@ def test_rows_and_chance(visit: OpenTab) -> None:
 )
 def test_copying(visit: OpenTab, button: str, expected: str) -> None:
     page = visit(permissions=["clipboard-read", "clipboard-write"]).go(f"/{LLAMA}/head/1/2/vo?preset=distinct")
-    page.get_by_role("link", name=button, exact=True).click()
-    expect(page.get_by_role("status")).to_contain_text("Copied")
+    page.get_by_text("Share", exact=True).click()
+    page.get_by_role("link", name=f"Copy {button}", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text(f"Copied {button}")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert expected in copied
     if button == "link":
@@ -196,6 +243,31 @@ def test_dark(visit: OpenTab) -> None:
 
     assert min(background("light")) > 200
     assert max(background("dark")) < 60
+
+
+def test_the_theme_that_is_chosen_holds_on_every_page_and_from_the_first_paint(visit: OpenTab) -> None:
+    page = visit(color_scheme="dark").go(f"/{LLAMA}/lab")
+    painted = "getComputedStyle(document.body).backgroundColor"
+    dark, switch = page.evaluate(painted), page.get_by_role("button", name="Theme")
+    menu = page.get_by_text("Menu", exact=True)
+    menu.click()
+    switch.click()
+    light = page.evaluate(painted)
+    assert light != dark
+    page.locator(".crumbs a").first.click()
+    expect(page.locator("html[data-theme=light]")).to_have_count(1)
+    # what is asked for before the first paint is theme.js alone
+    page.route("**/lexiscope.js*", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.reload()
+    assert page.evaluate(painted) == light
+    page.unroute("**/lexiscope.js*")
+    page.reload()
+    menu.click()
+    switch.click()
+    switch.click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "auto"
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(painted) == light
 
 
 def test_a_missing_page_says_so_and_leads_on(visit: OpenTab) -> None:
@@ -216,9 +288,24 @@ def test_a_new_model_appears_by_itself(visit: OpenTab) -> None:
     expect(page.locator("#models progress")).to_have_count(3)
 
 
+def test_the_page_of_a_model_that_is_built_follows_the_build(browser: Browser, tmp_path: Path) -> None:
+    manifest = write_index(tmp_path / "tiny", make_manifest(), layers=(3,))
+    with listening(create_app(Settings(data=tmp_path, worker="off", refresh=0))) as address:
+        tab = Tab(browser.new_context().new_page(), address)
+        page = tab.go("/tiny?lens=cosine")
+        rows = page.locator("#maps table").first.locator("tbody tr")
+        expect(rows).to_have_count(1)
+        add_layer(tmp_path / "tiny", manifest, 2).save(tmp_path / "tiny")
+        expect(page.locator("#building")).to_contain_text(": 2-3. Not built yet:")
+        expect(rows).to_have_count(2)
+        tab.page.context.close()
+        assert tab.complaints == []
+
+
 def test_without_script(visit: OpenTab) -> None:
     tab = visit(java_script_enabled=False)
     page = tab.go("/")
+    expect(page.get_by_role("button", name="Theme")).to_be_hidden()
     page.get_by_role("combobox").fill("dog")
     page.get_by_role("button", name="Search", exact=True).click()
     assert tab.path == f"/{LLAMA}/search?q=dog&lens=cosine"
@@ -234,6 +321,7 @@ def test_without_script(visit: OpenTab) -> None:
     expect(page.get_by_role("columnheader", name="coherence")).to_have_attribute("aria-sort", "descending")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="next").click()
     assert tab.path == f"/{GPT2}/layer/1?sort=coherence&page=2"
+    page.get_by_text("Share", exact=True).click()
     page.get_by_role("link", name="JSON").click()
     assert tab.path == f"/{GPT2}/layer/1.json?sort=coherence&page=2"
 

@@ -37,6 +37,8 @@ PAGES = {
     "pairs-grouped": f"/{LLAMA}/head/1/2/qk?group=from&k=10",
     "subhead": f"/{LLAMA}/head/1/2/sub/0?k=8",
     "direction": f"/{LLAMA}/head/1/2/svd/0?k=8",
+    "beside": f"/{LLAMA}/beside?a=L1N3&b=L1H2&k=8",
+    "beside-nothing": f"/{LLAMA}/beside",
     "token": f"/{LLAMA}/token/{SCRIPT}",
     "token-kind": f"/{LLAMA}/token/{SCRIPT}?kind=ff_key",
     "comparison": f"/{GPT2}/vs/{LLAMA}?kind=ff_value",

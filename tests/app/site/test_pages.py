@@ -25,6 +25,7 @@ PATHS = {
     "model": (f"/{GPT2}",),
     "neuron": (f"/{GPT2}/ff/1/5", f"/{LLAMA}/ff/0/47"),
     "pairs": (f"/{LLAMA}/head/1/2/qk",),
+    "beside": (f"/{LLAMA}/beside?a=L1N3&b=L1H2", f"/{GPT2}/beside?a=L1H2.1&b=L2H0.svd1"),
     "subhead": (f"/{LLAMA}/head/0/3/sub/0",),
     "direction": (f"/{GPT2}/head/2/0/svd/7",),
     "token": (f"/{GPT2}/token/{SCRIPT}",),
@@ -214,7 +215,8 @@ def test_who_has_no_lens_in_hand_gets_the_one_that_reads_best(client: TestClient
     models = [urls.link("model", name, lens=lens) for name, lens in lenses.items()]
     assert {*models} <= {*home.links()}
     assert all("lens=cosine" in link for link in home.links() if link.startswith(f"/{GPT2}/") and "/vs/" not in link)
-    buttons = {button.attributes["formaction"]: button.attributes.get("value", "dot") for button in home.all("button")}
+    searches = [button.attributes for button in home.all("button") if "formaction" in button.attributes]
+    buttons = {search["formaction"]: search.get("value", "dot") for search in searches}
     assert buttons == {urls.link("search", name): lens for name, lens in lenses.items()}
     error = parsed(client.get(f"/{GPT2}/ff/1/999999").text)
     assert {f"/{GPT2}?lens=cosine", f"/{GPT2}/random?lens=cosine"} <= {*error.links()}
