@@ -16,23 +16,53 @@
 
   // Keys: data-key names the key that clicks or focuses an element; j and k walk through the rows.
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest("input, textarea, select, [contenteditable]")) return;
-    if (event.key === "j" || event.key === "k") return walk(event.key === "j" ? 1 : -1);
-    const row = event.key === "#" && event.target.closest("tr[id]"); // the address of the row that has the focus
+    const search = (event.ctrlKey || event.metaKey) && event.key === "k"; // as in many places; / does the same
+    if (event.defaultPrevented || event.altKey || ((event.ctrlKey || event.metaKey) && !search)) return;
+    if (!search && event.target.closest("input, textarea, select, [contenteditable]")) return;
+    const key = search ? "/" : event.key;
+    if (key === "j" || key === "k") return walk(key === "j" ? 1 : -1);
+    const row = key === "#" && event.target.closest("tr[id]"); // the address of the row that has the focus
     if (row) return location.assign(`#${row.id}`);
-    const target = find(`[data-key="${CSS.escape(event.key)}"]`);
+    const target = find(`[data-key="${CSS.escape(key)}"]`);
     if (!target) return;
     event.preventDefault();
     if (target.matches("input")) { target.focus(); target.select(); } else target.click();
   });
 
   function walk(step) {
-    const links = all("main tbody tr, main .cards li").map((row) => find('a:not([tabindex="-1"])', row)).filter(Boolean);
+    const rows = all("main tbody tr, main .cards li").filter((row) => row.checkVisibility()); // not those in closed folds
+    const links = rows.map((row) => find('a:not([tabindex="-1"])', row)).filter(Boolean);
     const here = links.findIndex((link) => link.closest("tr, li").contains(document.activeElement));
     const next = links[here < 0 ? (step > 0 ? 0 : links.length - 1) : here + step];
     if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
   }
+
+  // A menu closes by Escape, and when something else is clicked or gets the focus.
+  const openMenus = () => all("details.menu[open]");
+  for (const leave of ["click", "focusin"]) document.addEventListener(leave, (event) => {
+    openMenus().filter((menu) => !menu.contains(event.target)).forEach((menu) => { menu.open = false; });
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") openMenus().forEach((menu) => { menu.open = false; find("summary", menu).focus(); });
+  });
+
+  // The switches of a page are a toolbar: one stop of the Tab key, among which the arrows go. So are headings to sort by.
+  const tools = (bar) => all("a[href], summary, button", bar).filter((tool) => tool.checkVisibility());
+  function makeToolbars() {
+    all(".tools").forEach((bar) => bar.setAttribute("role", "toolbar"));
+    all(".tools, .grid thead").forEach((bar) => tools(bar).forEach((tool, at) => { tool.tabIndex = at ? -1 : 0; }));
+  }
+  document.addEventListener("keydown", (event) => {
+    const bar = event.target.closest(".tools, .grid thead");
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!bar || !step || event.target.matches("input, select")) return;
+    event.preventDefault();
+    const within = tools(bar);
+    const next = within.at((within.indexOf(event.target) + step) % within.length);
+    within.forEach((tool) => { tool.tabIndex = tool === next ? 0 : -1; });
+    next.focus();
+  });
+  makeToolbars();
 
   // Help: an old address such as /-/help#neuron-page leads on to the page that it names now.
   const place = location.pathname === "/-/help" && location.hash && document.getElementById(location.hash.slice(1))?.closest(".place");
@@ -48,7 +78,7 @@
       ? Promise.resolve(link.href)
       : link.dataset.copy === "text" ? Promise.resolve(find(link.hash).textContent)
       : fetch(link.href).then((answer) => answer.ok ? answer.text() : Promise.reject(answer.status));
-    copy(text).then(() => say(`Copied ${link.textContent}`), () => { location.href = link.href; });
+    copy(text).then(() => say(`Copied ${link.textContent.replace(/^Copy /, "")}`), () => { location.href = link.href; });
   });
 
   async function copy(text) {
@@ -191,6 +221,7 @@
   });
   function arrived() {
     const main = find("#main");
+    makeToolbars();
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     rememberPage();

@@ -220,9 +220,8 @@ class HeadView(ViewOfModel):
         )
         return Table("", columns, rows)
 
-    def subhead_table(self) -> Table:
-        """Make a table of the head's channels (subheads), for the page."""
-        rows = self.subheads or []
+    def subhead_table(self, rows: Sequence[SubheadRow]) -> Table:
+        """Make a table of some of the head's channels (subheads), for the page."""
 
         def link_to(row: SubheadRow) -> str:
             return link("subhead", self.model, self.layer, self.head, row["subhead"], lens=self.lens)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 import pytest
 from playwright.sync_api import expect
@@ -173,15 +174,34 @@ def test_search_with_the_keyboard(visit: OpenTab) -> None:
         (f"/{LLAMA}/ff/1/3?lens=cosine", "[", f"/{LLAMA}/ff/1/2?lens=cosine"),
         (f"/{LLAMA}/head/1/2/vo", "l", f"/{LLAMA}/head/1/2/vo?lens=cosine"),
         (f"/{LLAMA}/head/1/2", "?", "/-/help"),
+        (f"/{LLAMA}/head/1/2", ("Control+k", *"L1N3", "Enter"), f"/{LLAMA}/ff/1/3"),
         (f"/{GPT2}/layer/1?sort=-neuron", "]", f"/{GPT2}/layer/1?sort=-neuron&page=2"),
     ],
 )
-def test_keys(visit: OpenTab, start: str, keys: str, end: str) -> None:
+def test_keys(visit: OpenTab, start: str, keys: Sequence[str], end: str) -> None:
     tab = visit()
     page = tab.go(start)
     for key in keys:
         page.keyboard.press(key)
     tab.settle(end)
+
+
+def test_switches_are_one_stop_and_a_menu_closes_by_escape(visit: OpenTab) -> None:
+    """Arrows go among the switches, Tab leaves them; what is in a menu is reached when it is open."""
+    page = visit().go(f"/{LLAMA}/ff/1/3?k=8")
+    tools = page.get_by_role("toolbar").first
+    tools.locator("a").first.focus()
+    page.keyboard.press("ArrowLeft")
+    share = tools.get_by_text("Share", exact=True)
+    expect(share).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(tools.get_by_role("link", name="Copy link", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(share).to_be_focused()
+    expect(tools.get_by_role("link", name="Copy link", exact=True)).to_be_hidden()
+    page.keyboard.press("Tab")
+    assert not page.evaluate("document.activeElement.closest('.tools')")
 
 
 def test_rows_and_chance(visit: OpenTab) -> None:
@@ -201,8 +221,9 @@ def test_rows_and_chance(visit: OpenTab) -> None:
 )
 def test_copying(visit: OpenTab, button: str, expected: str) -> None:
     page = visit(permissions=["clipboard-read", "clipboard-write"]).go(f"/{LLAMA}/head/1/2/vo?preset=distinct")
-    page.get_by_role("link", name=button, exact=True).click()
-    expect(page.get_by_role("status")).to_contain_text("Copied")
+    page.get_by_text("Share", exact=True).click()
+    page.get_by_role("link", name=f"Copy {button}", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text(f"Copied {button}")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert expected in copied
     if button == "link":
@@ -223,6 +244,8 @@ def test_the_theme_that_is_chosen_holds_on_every_page_and_from_the_first_paint(v
     page = visit(color_scheme="dark").go(f"/{LLAMA}/lab")
     painted = "getComputedStyle(document.body).backgroundColor"
     dark, switch = page.evaluate(painted), page.get_by_role("button", name="Theme")
+    menu = page.get_by_text("Menu", exact=True)
+    menu.click()
     switch.click()
     light = page.evaluate(painted)
     assert light != dark
@@ -234,6 +257,7 @@ def test_the_theme_that_is_chosen_holds_on_every_page_and_from_the_first_paint(v
     assert page.evaluate(painted) == light
     page.unroute("**/lexiscope.js*")
     page.reload()
+    menu.click()
     switch.click()
     switch.click()
     assert page.evaluate("document.documentElement.dataset.theme") == "auto"
@@ -278,6 +302,7 @@ def test_without_script(visit: OpenTab) -> None:
     expect(page.get_by_role("columnheader", name="coherence")).to_have_attribute("aria-sort", "descending")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="next").click()
     assert tab.path == f"/{GPT2}/layer/1?sort=coherence&page=2"
+    page.get_by_text("Share", exact=True).click()
     page.get_by_role("link", name="JSON").click()
     assert tab.path == f"/{GPT2}/layer/1.json?sort=coherence&page=2"
 

@@ -78,6 +78,27 @@ def test_long_words_fit_on_a_phone(visit: OpenTab) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+CONTRAST = """edge => {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const luminance = (colour) => {
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].map((c) => (c / 255) ** 2.2);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = luminance(getComputedStyle(document.body).backgroundColor);
+  const line = luminance(getComputedStyle(edge).borderTopColor);
+  return (Math.max(ground, line) + 0.05) / (Math.min(ground, line) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("control", [".switch a:not(.term, [aria-current])", "#q", ".search button", ".menu summary"])
+def test_edges_of_controls_are_seen(visit: OpenTab, scheme: str, control: str) -> None:
+    page = visit(color_scheme=scheme).go(PAGES["neuron"])
+    assert page.locator(control).first.evaluate(CONTRAST) >= 3
+
+
 TIGHT = """least => [...document.querySelectorAll(".neurons thead th")]
   .filter((th, at) => th.scrollWidth > th.clientWidth || ((at === 1 || at === 2) && th.clientWidth < least))
   .map(th => `${th.textContent.trim()}: ${th.scrollWidth} in ${th.clientWidth}`)"""

@@ -41,6 +41,7 @@ def test_page(visit: OpenTab, path: str) -> None:
 def test_seeds(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script)
     page = tab.go(f"/{LLAMA}")
+    page.get_by_role("navigation", name="Site").get_by_text("Menu").click()
     page.get_by_role("navigation", name="Site").get_by_role("link", name="Seeds").click()
     page.get_by_label("Words", exact=True).fill("dog - lion")
     page.get_by_role("button", name="Find").click()

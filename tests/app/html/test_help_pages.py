@@ -9,7 +9,7 @@ from lexiscope.app.html.assets import folder
 from lexiscope.app.html.glossary import TERMS
 from lexiscope.app.html.help_pages import MARKDOWN, anchors, help_link, help_pages
 from tests.support.pages import parsed
-from tests.support.site import GPT2, PAGES
+from tests.support.site import GPT2, LLAMA, PAGES
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -76,10 +76,10 @@ def test_every_link_of_a_template_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize(("path", "page"), [
-    (PAGES["neuron"], "neuron"), (PAGES["head"], "head"),
-    (PAGES["pairs"], "head#vo"), (PAGES["pairs-grouped"], "head#qk"), (PAGES["subhead"], "subhead"),
-    (PAGES["direction"], "direction"), (PAGES["token"], "token"), (PAGES["comparison"], "comparison"),
-    (PAGES["lab"], "lab"),
+    (f"/{LLAMA}", "model"), (PAGES["neuron"], "neuron"), (PAGES["head"], "head"), (PAGES["pairs"], "head#vo"),
+    (PAGES["pairs-grouped"], "head#qk"), (PAGES["subhead"], "subhead"), (PAGES["direction"], "direction"),
+    (PAGES["token"], "token"), (PAGES["comparison"], "comparison"), (PAGES["lab"], "lab"),
+    (PAGES["vectors"], "vectors"), (PAGES["sample"], "vectors#sample"), (PAGES["search"], "search"),
     (PAGES["difference"], "differences"), (PAGES["classifier"], "classifier"),
     (PAGES["labels"], "labels"), (PAGES["paper"], "paper"), (f"/{GPT2}/prompt", "prompt"), (f"/{GPT2}/seeds", "seeds"),
     (f"/{GPT2}/relation", "relation"), (f"/{GPT2}/transition", "transition"), (f"/{GPT2}/heads", "heads"),
