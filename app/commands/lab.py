@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
         )  # fmt: skip
         with stopping(LabProgress(), f"{args.model} cannot be measured in {args.data}") as progress:
             record = measure(index, lambda: weights_of_index(index), chosen, progress)
-    for line in _lines(args.model, record):
+    for line in _lines(index.manifest.model, record):
         print(plain(line))
 
 

@@ -26,6 +26,7 @@ from lexiscope.app.html import (
     mini_map,
     numbers,
     openapi_text,
+    pins,
     run_pictures,
     tables,
     tokens,
@@ -83,7 +84,7 @@ class PageRequest:
         _, slash, rest = path.removeprefix("/").partition("/")
         if rest.startswith("classifier"):
             return urls.link("model", model, lens=self.lens)
-        left_out: dict[str, None] = {"build": None}
+        left_out: dict[str, None] = {"build": None, "pin": None}
         left_out |= {name: None for name in ("map", "sort") if self.query.get(name, "").removeprefix("-") == "change"}
         return urls.turned(f"/{quote(model)}{slash}{rest}?{query}", **left_out)
 
@@ -219,6 +220,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "parameter_at": links.parameter_at,
         "paper_lists": lists_of,
         "peak": numbers.peak,
+        "pins_of": pins.of_page,
         "PRESETS": PRESETS,
         "printed_number": printed_number,
         "ranges": ranges,
@@ -228,9 +230,13 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "standard_error": charts.standard_error,
         "standing": worth.standing,
         "stitching_charts": charts.stitching_charts,
+        "rank_chart": run_pictures.rank_chart,
+        "RANKS_HEIGHT": run_pictures.RANKS_HEIGHT,
+        "RANKS_WIDTH": run_pictures.RANKS_WIDTH,
         "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
+        "term_path": run_pictures.term_path,
         "TERMS": glossary.TERMS,
         "turned": urls.turned,
         "url": urls.Links(),

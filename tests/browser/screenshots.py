@@ -1,4 +1,4 @@
-"""Pictures of the explorer for the README and docs/: `python -m tests.browser.screenshots --data DIR`, in light
+"""Pictures of the explorer for the README, docs/ and help: `python -m tests.browser.screenshots --data DIR`, in light
 and dark. Written as WebP, which Chromium makes small by itself."""
 
 import argparse

@@ -3,12 +3,17 @@
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser.tabs import OpenTab, check_in_light_and_dark
+from lexiscope.app.settings import Settings
+from lexiscope.app.site.server import create_app
+from tests.browser.tabs import OpenTab, Tab, check_in_light_and_dark
 from tests.support.site import GPT2, LLAMA
+from tests.support.synthetic import add_layer, make_manifest, write_index
+from tests.support.workers import listening
 
 
 def test_home_to_a_pair_and_back(visit: OpenTab) -> None:
@@ -281,6 +286,20 @@ def test_a_new_model_appears_by_itself(visit: OpenTab) -> None:
     with page.expect_response(lambda answer: answer.request.headers.get("hx-source") == "section#models"):
         pass
     expect(page.locator("#models progress")).to_have_count(3)
+
+
+def test_the_page_of_a_model_that_is_built_follows_the_build(browser: Browser, tmp_path: Path) -> None:
+    manifest = write_index(tmp_path / "tiny", make_manifest(), layers=(3,))
+    with listening(create_app(Settings(data=tmp_path, worker="off", refresh=0))) as address:
+        tab = Tab(browser.new_context().new_page(), address)
+        page = tab.go("/tiny?lens=cosine")
+        rows = page.locator("#maps table").first.locator("tbody tr")
+        expect(rows).to_have_count(1)
+        add_layer(tmp_path / "tiny", manifest, 2).save(tmp_path / "tiny")
+        expect(page.locator("#building")).to_contain_text(": 2-3. Not built yet:")
+        expect(rows).to_have_count(2)
+        tab.page.context.close()
+        assert tab.complaints == []
 
 
 def test_without_script(visit: OpenTab) -> None:

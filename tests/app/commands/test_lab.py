@@ -23,6 +23,12 @@ def data(site_data: Path, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def test_the_address_is_that_of_the_index_and_not_of_the_name_that_was_asked_for(run: Run, data: Path) -> None:
+    code, printed, said = run("lab", f"somebody/{GPT2}", "--data", data, "--only", "similarity")
+    assert code == 0, said
+    assert f" /{GPT2}/lab," in printed.splitlines()[-1]
+
+
 @pytest.mark.slow
 def test_all_measurements_of_a_model_that_is_not_finished(run: Run, data: Path) -> None:
     texts = data.parent / "lines.txt"

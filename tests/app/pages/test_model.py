@@ -108,16 +108,16 @@ def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:
 
 
 def test_where_to_start(client: TestClient) -> None:
-    """In the first model, by what its own page calls worth reading."""
+    """In the most complete model, by what its own page calls worth reading."""
     start = client.get("/index.json").json()["start"]
-    view = client.get(f"/{GPT2}.json?lens=cosine").json()
-    assert (start["model"], start["lens"]) == (GPT2, "cosine")  # the lens that reads best
+    view = client.get(f"/{LLAMA}.json?lens=cosine").json()
+    assert (start["model"], start["lens"]) == (LLAMA, "cosine")  # the lens that reads best
     assert start["neuron"] == (view["agreeing"][0] if view["agreeing"] else None)
     assert start["head"] in (view["heads"] or [None])
     shown = parsed(client.get("/").text).links()
-    assert urls.link("model", GPT2, lens="cosine") in shown
-    sentence = urls.link("prompt", GPT2, text="The capital of France is", lens="cosine")
-    (seeds,) = (link for link in shown if link.startswith(f"/{GPT2}/seeds?"))
+    assert urls.link("model", LLAMA, lens="cosine") in shown
+    sentence = urls.link("prompt", LLAMA, text="The capital of France is", lens="cosine")
+    (seeds,) = (link for link in shown if link.startswith(f"/{LLAMA}/seeds?"))
     live = {sentence, seeds}
     assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/") and link not in live)
 

@@ -1,6 +1,7 @@
 """Pages of a prompt, over HTTP with a real worker: data, tables, panels, changes and events.
 Runs themselves are tested in tests/precompute/live."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
+from lexiscope.app.html.numbers import number as number_text
 from lexiscope.app.html.numbers import percent, ratio
 from lexiscope.app.lists.view import visible
 from lexiscope.app.urls import format_address
@@ -291,6 +293,62 @@ def test_why_a_word(live: TestClient) -> None:
 def pictures(html: str) -> list[Parsed]:
     """The SVGs of a page, each by itself."""
     return [parsed(each.partition("</svg>")[0]) for each in html.partition("<main")[2].split("<svg")[1:]]
+
+
+@pytest.mark.parametrize("position", [0, 4])
+def test_the_rank_of_the_answer_over_all_steps(live: TestClient, position: int) -> None:
+    """A point for each step, on a logarithmic axis; the steps that change the rank most are named."""
+    address = f"{PROMPT}&position={position}"
+    ranks = [row["answer_rank"][position] for row in live.get(format_address(address, "json")).json()["evolution"]]
+    steps = ["embedding", *(f"L{layer} {part}" for layer in range(3) for part in ("attention", "FF"))]
+    drawn = pictures(live.get(address).text)[0]
+    told = [title.text for title in drawn.all("title")[1:]]
+    assert told == [f"{step}: rank {rank:,}" for step, rank in zip(steps, ranks, strict=True)]
+    (line,) = drawn.all("path", **{"class": "line"})
+    heights = [float(point.split()[1]) for point in line.attributes["d"].removeprefix("M").split("L")]
+    decade = 160 / max(1, math.ceil(math.log10(max(ranks))))
+    assert heights == pytest.approx([decade * math.log10(rank) for rank in ranks], abs=0.06)
+    changes = {
+        f"{step}: {before:,} to {rank:,}": max(before, rank) / min(before, rank)
+        for step, before, rank in zip(steps[1:], ranks, ranks[1:], strict=False)
+    }
+    largest = sorted((name for name in changes if changes[name] >= 1.5), key=lambda name: -changes[name])[:4]
+    assert {text.text.strip() for text in drawn.all("text", **{"class": "named"})} == set(largest)
+    assert largest
+
+
+@pytest.mark.parametrize("asked", [
+    {"text": "the <script> and the lion"}, {"text": TEXT, "position": 2, "off": "1.h2"}, {"text": TEXT + " dog" * 30},
+])  # fmt: skip
+def test_the_path_to_a_word(live: TestClient, asked: dict[str, str | int]) -> None:
+    """Every head is an arc from where it looks most, every neuron a dot; its number is that of the data, its link
+    switches it off; the picture of a long text has room for the tokens that heads look at."""
+    asked |= {"panel": "attribution"}
+    view = live.get(f"/{GPT2}/prompt.json", params=asked).json()
+    html = live.get(f"/{GPT2}/prompt", params=asked).text
+    assert "<script>" not in html
+    drawn, found = pictures(html)[0], view["attribution"]
+    titles = [title.text.partition(":")[0] for title in drawn.all("title")[1:]]
+    shown = list(zip(drawn.links(), titles, strict=True))
+    before = f"{asked['off']}," if "off" in asked else ""
+    for part in found["path"]:
+        kind, number = ("", part["neuron"]) if part["head"] is None else ("h", part["head"])
+        signed = f"{'+' if part['term'] > 0 else ''}{number_text(part['term'])}"
+        name = f"L{part['layer']}{kind.upper() or 'N'}{number} {signed}"
+        off = f"off={before}{part['layer']}.{kind}{number}"
+        if part["head"] is not None:
+            look = part["attends"][0]
+            name += f", looks at {visible(view['tokens'][look['position']]['token'])} {percent(look['weight'])}"
+        ((href, _),) = [(href, title) for href, title in shown if title.startswith(name)]
+        assert {off, f"token={found['token']['id']}"} <= set(href.partition("?")[2].split("&"))
+    assert len(shown) == len(found["path"])
+    heads = [part for part in found["path"] if part["head"] is not None]
+    by_class = [element.attributes.get("class") for element in drawn.elements]
+    assert (by_class.count("arc"), by_class.count("dot")) == (len(heads), len(shown) - len(heads))
+    lowering = [part for part in found["path"] if part["term"] < 0]
+    assert by_class.count("takes") == len(lowering) > 0
+    columns = min(view["position"] + 1, 10)
+    assert 1 <= by_class.count("stream") + by_class.count("stream here") <= columns
 
 
 @pytest.mark.parametrize(("text", "large", "small"), [(TEXT, 1, 1), (TEXT + " dog" * 30, 2, 5)])

@@ -129,7 +129,7 @@ def test_attention_goes_both_ways(encoders: TestClient) -> None:
     (chosen,) = (head for head in view["patterns"] if head["head"] == 2)
     assert {message["position"] for message in chosen["messages"]} == set(range(n_tokens))
     found = parsed(page(encoders, MASKED, text=TEXT, panel="attention", position=1))
-    assert {e.attributes["width"] for e in found.all("rect")} == {str(n_tokens)}
+    assert {e.attributes["width"] for e in found.all("rect", **{"class": "row"})} == {str(n_tokens)}
     table = rows(encoders, f"/{MASKED}/prompt.csv?text=the+dog&panel=attention")
     assert any(int(row["to_position"]) > int(row["position"]) for row in table if row["panel"] == "attention")
 
