@@ -13,6 +13,7 @@ from lexiscope.precompute.live.wire.answers import EvolutionRow, PartTerm
 CELLS = 32  # most cells of a strip: of longer texts, a cell is several positions
 CELL, SHORTEST_STRIP, LONGEST_STRIP = 9, 36, 96  # pixels: of a cell and of a strip
 STRIP, ROW, STRIP_GAP = 10, 14, 8  # pixels: height of a strip, of a row of strips, and between two strips
+MAP_WIDTH = 860  # pixels: of all heads, unless strips would be too short
 
 Looks = Sequence[Sequence[Sequence[float]]]  # by layer and head: attention weights from the chosen position
 
@@ -53,7 +54,8 @@ def strip_map(looks: Looks) -> StripMap:
     positions = len(looks[0][0])
     together = -(-positions // CELLS)
     cells = -(-positions // together)
-    return StripMap(looks, together, cells, min(LONGEST_STRIP, max(SHORTEST_STRIP, cells * CELL)))
+    room = min(LONGEST_STRIP, MAP_WIDTH / len(looks[0]) - STRIP_GAP)  # beside the map stands a list
+    return StripMap(looks, together, cells, round(max(SHORTEST_STRIP, min(room, cells * CELL)), 1))
 
 
 COLUMNS = 10  # most columns of tokens in a path: of a longer text, only those that heads look at

@@ -181,7 +181,12 @@ def _page_request(state: State, request: Request) -> PageRequest:
 
 def explain(errors: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence that explains which arguments of an address pydantic finds wrong, and why."""
-    return "; ".join(f"{error['loc'][-1]} = {str(error['input'])[:100]!r}: {error['msg']}" for error in errors)
+    said = []
+    for error in errors:
+        where, *within = error["loc"]  # "query" and the argument, or the argument of a form; then what it may be
+        name = within[0] if where in ("path", "query") else where
+        said.append(f"{name} = {str(error['input'])[:100]!r}: {error['msg']}")
+    return "; ".join(said)
 
 
 def _allowed(request: Request) -> list[str]:

@@ -70,15 +70,17 @@ def test_an_old_link_leads_on(client: "TestClient") -> None:
 
 def test_every_link_of_a_template_leads_somewhere() -> None:
     used = re.findall(r"""(?<!~ )["']([\w-]+)["']\|help\b|\bterm\(["']([\w-]+)["'](?! ~)""", TEMPLATES)
+    used += [(anchor, "") for anchor in re.findall(r"""\bhow\(["']([\w-]+)["']\)""", TEMPLATES)]
     assert len(used) > 100
     assert {anchor or word for anchor, word in used} <= anchors().keys()
     assert {word for _, word in used if word} <= TERMS.keys()
 
 
 @pytest.mark.parametrize(("path", "page"), [
-    (f"/{LLAMA}", "model"), (PAGES["neuron"], "neuron"), (PAGES["head"], "head"), (PAGES["pairs"], "head#vo"),
-    (PAGES["pairs-grouped"], "head#qk"), (PAGES["subhead"], "subhead"), (PAGES["direction"], "direction"),
-    (PAGES["token"], "token"), (PAGES["comparison"], "comparison"), (PAGES["lab"], "lab"),
+    (f"/{LLAMA}", "model"), (PAGES["layer"], "layer"), (PAGES["neuron"], "neuron"), (PAGES["head"], "head"),
+    (PAGES["pairs"], "head#vo"), (f"/{LLAMA}/beside", "beside"), (PAGES["pairs-grouped"], "head#qk"),
+    (PAGES["subhead"], "subhead"), (PAGES["direction"], "direction"), (PAGES["token"], "token"),
+    (PAGES["comparison"], "comparison"), (PAGES["lab"], "lab"),
     (PAGES["vectors"], "vectors"), (PAGES["sample"], "vectors#sample"), (PAGES["search"], "search"),
     (PAGES["difference"], "differences"), (PAGES["classifier"], "classifier"),
     (PAGES["labels"], "labels"), (PAGES["paper"], "paper"), (f"/{GPT2}/prompt", "prompt"), (f"/{GPT2}/seeds", "seeds"),
