@@ -55,6 +55,9 @@ DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 # Arguments that every link of the page being rendered gets, such as hubs=hide. app/html/rendering.py sets them.
 taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
 
+# The model of the page being rendered and its pinned parameters, which go along to pages of that model alone.
+pinned: ContextVar[tuple[str, str]] = ContextVar("pinned", default=("", ""))
+
 _SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "llms.txt", "-", "vs", "labels")
 
 
@@ -149,7 +152,7 @@ def format_address(address: str, format: str) -> str:
     if format == "html":
         return address
     path, _, query = address.partition("?")
-    left_out = ("group", "map", *_LEFT_OUT.get(format, ()))
+    left_out = ("group", "map", "pin", *_LEFT_OUT.get(format, ()))
     kept = "&".join([argument for argument in query.split("&") if argument.partition("=")[0] not in left_out])
     return f"{'/index' if path == '/' else path}.{format}" + (kept and f"?{kept}")
 
@@ -162,12 +165,20 @@ def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]
     is None, empty or its default is left out."""
     if taken := taken_along.get():
         query = {**query, **{name: value for name, value in taken.items() if name not in query}}
+    model, pin = pinned.get()
+    if pin and "pin" not in query and is_of_model(path, model):
+        query = {**query, "pin": pin}
     arguments = [
         f"{name}={_escape(str(value))}"
         for name, value in query.items()
         if value is not None and value != "" and value != defaults.get(name)
     ]
     return f"{path}?{'&'.join(arguments)}" if arguments else path
+
+
+def is_of_model(address: str, model: str) -> bool:
+    """Return True if this is the address of a page of the model."""
+    return f"{address.partition('?')[0]}/".startswith(f"/{_name(model)}/")
 
 
 def _escape(value: str) -> str:

@@ -36,11 +36,13 @@ def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
     if kept.get("preset") != "words":  # other presets are of the pairs of one page
         kept.pop("preset", None)
     on_page, in_links = _page.set(_PageHubs(index) if index else None), urls.taken_along.set(kept)
+    pinned = urls.pinned.set((index.manifest.model, query.get("pin", "")) if index else ("", ""))
     try:
         yield
     finally:
         _page.reset(on_page)
         urls.taken_along.reset(in_links)
+        urls.pinned.reset(pinned)
 
 
 def marked(lens: str) -> frozenset[int]:

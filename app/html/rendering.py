@@ -26,6 +26,7 @@ from lexiscope.app.html import (
     mini_map,
     numbers,
     openapi_text,
+    pins,
     run_pictures,
     tables,
     tokens,
@@ -83,7 +84,7 @@ class PageRequest:
         _, slash, rest = path.removeprefix("/").partition("/")
         if rest.startswith("classifier"):
             return urls.link("model", model, lens=self.lens)
-        left_out: dict[str, None] = {"build": None}
+        left_out: dict[str, None] = {"build": None, "pin": None}
         left_out |= {name: None for name in ("map", "sort") if self.query.get(name, "").removeprefix("-") == "change"}
         return urls.turned(f"/{quote(model)}{slash}{rest}?{query}", **left_out)
 
@@ -219,6 +220,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "parameter_at": links.parameter_at,
         "paper_lists": lists_of,
         "peak": numbers.peak,
+        "pins_of": pins.of_page,
         "PRESETS": PRESETS,
         "printed_number": printed_number,
         "ranges": ranges,

@@ -29,7 +29,7 @@ def chip(token: Token, model: str, lens: str = "dot", marks: bool = True) -> Mar
 def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = True) -> Markup:
     """Write tokens as chips (small framed links). Hubs, the tokens in very many lists, get a mark, unless `marks` is
     False because the tokens are predictions and not a list."""
-    path, query = _around_id(model, lens, tuple(urls.taken_along.get().items()))
+    path, query = _around_id(model, lens, tuple(urls.taken_along.get().items()), urls.pinned.get())
     plain_tag, hub_tag = f"{_TAG}{path}", f"{_HUB_TAG}{path}"
     hubs = marked(lens) if marks else ()
     return Markup(
@@ -68,8 +68,14 @@ def chip_text(token: Token) -> Markup:
 
 
 @lru_cache(256)
-def _around_id(model: str, lens: str, taken_along: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """Return the parts of the address of a token's page before and after the token's id."""
+def _around_id(
+    model: str,
+    lens: str,
+    taken_along: tuple[tuple[str, str], ...],
+    pinned: tuple[str, str],  # noqa: ARG001
+) -> tuple[str, str]:
+    """Return the parts of the address of a token's page before and after the token's id. `pinned` is what `link`
+    adds."""
     path, mark, query = urls.link("token", model, 0, lens=lens, **dict(taken_along)).partition("?")
     return escape(path.removesuffix("0")), f'{escape(mark + query)}">'
 

@@ -111,6 +111,6 @@ def _address(shape: Shape, page: str, model: str, read: dict[str, str], query: d
     if not MODEL_NAME.fullmatch(read.get("other", model)):
         return None
     numbers = [int(value) if value.isdecimal() else value for value in read.values()]
-    kept = [name for name in (*ARGUMENTS, "build") if query.get(name) != DEFAULTS.get(name)]
+    kept = [name for name in (*ARGUMENTS, "build", "pin") if query.get(name) != DEFAULTS.get(name)]
     known = {name: value for name, value in query.items() if name in (*DECLARED[page].left_out, *kept)}
     return link(page, model, *numbers, **known)

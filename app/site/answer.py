@@ -22,6 +22,7 @@ from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import HOST, Settings
 from lexiscope.app.site.dependencies import (
     AskedBuild,
+    AskedPin,
     AskedPreset,
     AskedTokens,
     AskedVocabulary,
@@ -33,8 +34,9 @@ from lexiscope.app.site.dependencies import (
     check_build,
     index_of,
     kept_tokens,
+    read_pins,
 )
-from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
+from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, is_of_model, link, turned
 from lexiscope.precompute.errors import IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.errors import LiveOff
@@ -101,12 +103,13 @@ class PageAnswer:
 
     def __init__(
         self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None,
-        kept: KeptTokens = ALL_TOKENS, build: str = "",
+        kept: KeptTokens = ALL_TOKENS, build: str = "", pins: str = "",
     ) -> None:  # fmt: skip
         self.request = request
         self.hubs = hubs
         self.kept = kept
         self.build = build  # the build of the index that the visitor asks for, which it has; "" if any will do
+        self.pins = pins  # the parameters whose words go along, for people
         self.format: str = request.path_params.get("format", "html")
         self.is_partial = self.format == "html" and is_partial(request)
         self.wants_suggestions = self.is_partial and wants_suggestions(request)
@@ -177,6 +180,8 @@ class PageAnswer:
     def _with_kept(self, address: str) -> str:
         """Return an address with the arguments that every page of a model takes."""
         asked = {"hubs": self.hubs, **self.kept.query(), "build": self.build}
+        if self.format in ("html", "events") and is_of_model(address, self.model):
+            asked["pin"] = self.pins
         return turned(address, **asked) if any(asked.values()) else address
 
     def _keep_tokens(self, view: View) -> View:
@@ -258,24 +263,31 @@ async def page_of_site(request: Request) -> PageAnswer:
 
 async def page_of_model(
     request: Request, model: Model, hubs: Hubs = None, preset: AskedPreset = "all", vocabulary: AskedVocabulary = "",
-    build: AskedBuild = "",
+    build: AskedBuild = "", pin: AskedPin = "",
 ) -> PageAnswer:  # fmt: skip
     """Begin the answer to a request for a page of a model. It asks for no other dependency, because FastAPI takes about
     as long for one as the page for a vector."""
     index = await index_of(model, request)
     check_build(request, index, build)
-    return PageAnswer(request, index, hubs, await kept_tokens(request, preset, vocabulary), build)
+    return PageAnswer(
+        request, index, hubs, await kept_tokens(request, preset, vocabulary), build, read_pins(index, pin)
+    )
 
 
 async def page_of_two(
-    request: Request, library: SiteLibrary, model: ComparedModel, kept: AskedTokens, hubs: Hubs = None
+    request: Request,
+    library: SiteLibrary,
+    model: ComparedModel,
+    kept: AskedTokens,
+    hubs: Hubs = None,
+    pin: AskedPin = "",
 ) -> PageAnswer:
     """Begin the answer to a request for a page of two models. The first may have an index here; a comparison does not
     need one."""
     index: Index | None = None
     with suppress(LexiscopeError):
         index = library.index(model)
-    return PageAnswer(request, index, hubs, kept)
+    return PageAnswer(request, index, hubs, kept, pins=read_pins(index, pin) if index else "")
 
 
 ModelPage = Annotated[PageAnswer, Depends(page_of_model)]

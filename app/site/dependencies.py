@@ -17,9 +17,12 @@ from lexiscope.app.lists.kept_tokens import KeptTokens
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import Settings
 from lexiscope.app.urls import ALL_FORMATS, SEGMENTS
-from lexiscope.precompute.errors import IndexFault, OtherBuild
+from lexiscope.precompute.errors import BadRequest, IndexFault, OtherBuild
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.parameter_names import parameter_named, written_name
 from lexiscope.precompute.shape import Preset
+
+MOST_PINNED = 8
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
 ComparedModel = Annotated[str, Path(description="One of two models that are compared", examples=["minilm"])]
@@ -46,6 +49,15 @@ AskedBuild = Annotated[
         max_length=100,
         description="Pins the build of the index, which JSON has as `build`: if there is another one now, the answer "
         "is 410 and leads to the page as it is now",
+    ),
+]
+
+AskedPin = Annotated[
+    str,
+    Query(
+        max_length=300,
+        description=f"Up to {MOST_PINNED} parameters, such as L29N808,29.2: pages for people show their first "
+        "words, and pass them on; data stay as they are",
     ),
 ]
 
@@ -105,6 +117,15 @@ def check_build(request: Request, index: Index, build: str) -> None:
             f"this address is of build {build} of the index of {index.manifest.model}, and there is build {now} now: "
             f"its lists may be others. `{unpinned(request)}` is the page as it is now"
         )
+
+
+def read_pins(index: Index, pin: str) -> str:
+    """Return the pinned parameters as addresses write them: each once, by the one name that it has there."""
+    named = (parameter_named(index.manifest.model, index.shape, text) for text in pin.split(",") if text.strip())
+    pins = list(dict.fromkeys(map(written_name, named)))
+    if len(pins) > MOST_PINNED:
+        raise BadRequest(f"pin names {len(pins)} parameters: up to {MOST_PINNED} can be pinned at once")
+    return ",".join(pins)
 
 
 def unpinned(request: Request) -> str:

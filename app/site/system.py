@@ -22,7 +22,7 @@ YEAR = "public, max-age=31536000, immutable"
 LIVE = ("seeds", "relation", "transition", "heads", "prompt")
 ENDLESS = ("random", "search", "sample", *LIVE)
 # arguments that cost the worker much, or give each page again
-ASKED = ("reading", "beforehand", "build", "vocabulary", "min_similarity", "max_similarity")
+ASKED = ("reading", "beforehand", "build", "pin", "vocabulary", "min_similarity", "max_similarity")
 PATHS = (*(f"/*/{page}" for page in ENDLESS), *(f"/*{name}=" for name in ASKED), "/-/metrics")
 ROBOTS = "User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in PATHS)
 

@@ -1,6 +1,8 @@
 """What must hold on every page: no complaint from the browser, nothing that shuts people out, no sideways scrolling,
 nothing that moves."""
 
+import re
+
 import pytest
 
 from tests.browser.tabs import OpenTab, check_in_light_and_dark
@@ -78,6 +80,12 @@ def test_long_words_fit_on_a_phone(visit: OpenTab) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.parametrize("path", [f"/{LLAMA}/ff/1/5", f"/{LLAMA}/head/1/2/sub/0", f"/{LLAMA}/head/1/2/vo"])
+def test_lists_are_printed_on_one_page(visit: OpenTab, path: str) -> None:
+    printed = visit().go(path).pdf(format="A4")
+    assert len(re.findall(rb"/Type /Page\b", printed)) == 1
+
+
 CONTRAST = """edge => {
   const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const luminance = (colour) => {
@@ -104,12 +112,11 @@ TIGHT = """least => [...document.querySelectorAll(".neurons thead th")]
   .map(th => `${th.textContent.trim()}: ${th.scrollWidth} in ${th.clientWidth}`)"""
 
 
-@pytest.mark.parametrize("width", [360, 1180])
 @pytest.mark.parametrize("model", [LLAMA, DIFFERENCE])
-def test_the_words_of_a_layer_have_room(visit: OpenTab, model: str, width: int) -> None:
+def test_the_words_of_a_layer_have_room(visit: OpenTab, model: str) -> None:
     """However many columns of numbers stand beside them, and no heading is cut."""
     sort = "change" if model == DIFFERENCE else "similarity"
-    page = visit(viewport={"width": width, "height": 900}).go(f"/{model}/layer/1?sort={sort}")
+    page = visit(viewport={"width": 1180, "height": 900}).go(f"/{model}/layer/1?sort={sort}")
     assert page.evaluate(TIGHT, 110) == []
 
 

@@ -1,9 +1,10 @@
 """Show a run of the model on a text: the request, the worker's answer with tokens beside their ids, and stored lists
 beside neurons and heads."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -15,6 +16,7 @@ from lexiscope.app.lists.kept_tokens import READ_TO_SKIP_HUBS
 from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
+from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.prediction import Change, change_of
@@ -35,7 +37,7 @@ from lexiscope.precompute.live.wire.answers import (
     TokenPattern,
     put_words,
 )
-from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk
+from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, PromptAsk
 from lexiscope.precompute.shape import Predicts
 
 LONGEST_PLAIN_TEXT = 1200  # most characters of a text, escaped for an address: a longer text is compressed
@@ -57,6 +59,12 @@ class PromptQuery(PromptArguments):
 
     z: str | None = Field(
         None, description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"
+    )
+
+    layer: Annotated[int, Field(ge=0, le=MAX_NUMBER)] | Literal["all"] | None = Field(  # type: ignore[assignment]  # only this page knows `all`
+        None,
+        description="Which layer to look at in `attention` (a long text has no other) and `patterns`; the last. In "
+        "`.csv`, of patterns: `all`, and then all positions or, with `rows=tokens`, all heads",
     )
 
     @model_validator(mode="before")
@@ -134,7 +142,7 @@ def _panels(names: Collection[str]) -> list[Panel]:
     return [panel for panel in PANELS.values() if panel.name in names]
 
 
-def prompt(site: ModelSite, _: PromptAt, ask: PromptArguments) -> PromptView:
+def prompt(site: ModelSite, _: PromptAt, ask: PromptQuery) -> PromptView | AllLayersView:
     """A run of the model, read as words: computed by the worker, for any text.
 
     Only the panels that are named are computed: `evolution`, what the model would predict from the stream after each
@@ -144,7 +152,15 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptArguments) -> PromptView:
     `off` and `set` change the run; `untouched` is then the prediction without changes. A text that is too long for an
     address is sent by POST, as the field `text` of a form, and gets an address with the compressed text, `z`.
     """
-    fields = _run(site, ask, site.answers[0]) if site.answers else _form(site)
+    if ask.layer == "all":
+        every = runs_of_all(site.index.shape, ask, len(site.answers[0]["tokens"]))
+        runs = [_view(site, each, answer) for each, answer in zip(every, site.answers, strict=True)]
+        return AllLayersView(**of_index(site.index), convention=ask.convention, lens=ask.lens, runs=runs)
+    return _view(site, ask, site.answers[0] if site.answers else None)
+
+
+def _view(site: ModelSite, ask: PromptArguments, answer: PromptAnswer | None) -> PromptView:
+    fields = _run(site, ask, answer) if answer else _form(site)
     return PromptView(
         **of_index(site.index),
         panel=",".join(ask.panel),
@@ -175,19 +191,26 @@ def _form(site: ModelSite) -> dict[str, Any]:
     return {"text": "", "predicts": site.index.shape.predicts, **nowhere, **nothing}
 
 
-def asks(site: ModelSite, _: PromptAt, ask: PromptArguments) -> list[PromptAsk]:
-    """Return the request for a run; none while there is no text. The page of a difference of two models only links to
-    these models."""
+def asks(site: ModelSite, _: PromptAt, ask: PromptQuery) -> Iterable[PromptAsk]:
+    """Return the request for a run, or those for all layers; none while there is no text. The page of a difference of
+    two models only links to these models."""
+    if ask.layer == "all":
+        check_can_run(site.index)
+        return asks_of_all(site.index.shape, ask, site.format, partial(_ask, site))
     if site.format != "html":
         check_can_run(site.index)
     if not ask.text and site.format == "events":
         raise BadRequest("there is no text: give it as text=")
     if not ask.text or site.index.stored.difference:
         return []
+    return [_ask(site, ask)]
+
+
+def _ask(site: ModelSite, ask: PromptArguments) -> PromptAsk:
     spare = READ_TO_SKIP_HUBS if site.hide_hubs and "patterns" in ask.panel else 0
     fields = {name: getattr(ask, name) for name in PromptArguments.model_fields}
     only = site.kept.packed(site.index)
-    return [PromptAsk(**fields, spare=spare, only=only, unbuilt=unbuilt(site.index, ask.lens, only))]
+    return PromptAsk(**fields, spare=spare, only=only, unbuilt=unbuilt(site.index, ask.lens, only))
 
 
 def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
@@ -205,7 +228,7 @@ def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
     return FORMATS
 
 
-PROMPT = Page(
+PROMPT: Page[PromptAt, PromptQuery, Any] = Page(
     name="prompt", title="", at=PromptAt, arguments=PromptQuery, view=PromptView, make=prompt, asks=asks, is_live=True,
     formats_of=formats_of, has_events=True,
     stages={"run": "running the model", **{panel.name: panel.working or panel.name for panel in PANELS.values()}},

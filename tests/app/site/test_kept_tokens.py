@@ -216,3 +216,14 @@ def test_a_vocabulary_without_tokens(data: Path, workers: str, tmp_path: Path) -
     with visit(tmp_path, worker_url=workers) as visitor:
         for path in (*live_pages, "vectors?kind=ff_key", "sample?n=5", "layer/1?sort=norm"):
             assert visitor.get(f"/{GPT2}/{path}&vocabulary=none").status_code == 200, path
+
+
+@pytest.mark.parametrize("preset", ["distinct", "words"])
+def test_pairs_say_how_many_of_the_best_a_preset_leaves_out(client: TestClient, preset: str) -> None:
+    """None of these is among the pairs that the page lists."""
+    path = f"/{GPT2}/head/1/2/vo"
+    best, shown = (client.get(f"{path}.json?preset={which}&k=50").json()["top"] for which in ("all", preset))
+    best, kept = ([(pair["from"]["id"], pair["to"]["id"]) for pair in pairs] for pairs in (best, shown))
+    left_out = {*best[: len(kept)]} - {*kept}
+    page = re.sub(r"<[^>]+>|\s+", " ", client.get(f"{path}?preset={preset}&k=50").text)
+    assert re.search(rf"{preset} +leaves out {len(left_out)} of the {len(kept)} best pairs", page)

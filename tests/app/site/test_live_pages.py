@@ -10,6 +10,7 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
+from lexiscope.app.pages.prompt import all_layers
 from lexiscope.app.site.security import HEADERS
 from lexiscope.app.urls import DATA_FORMATS, content_type, format_address, unpack
 from tests.support.pages import parsed
@@ -34,6 +35,50 @@ def test_every_page_in_every_format(live: TestClient, path: str, format: str) ->
         part = live.get(path, headers={"HX-Request": "true", "HX-Request-Type": "partial"})
         assert part.text.strip().partition("\n")[2] in answer.text
         assert "<html" not in part.text
+
+
+OF_PATTERNS = ("patterns", "found_by", "message", "messages")
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "&rows=tokens&lens=cosine", "&position=2&k=2&convention=exact", "&hubs=hide&off=1.3"]
+)
+def test_all_layers_are_in_one_file_as_on_their_pages(live: TestClient, asked: str) -> None:
+    address = f"{format_address(PROMPT, 'csv')}&panel=patterns{asked}"
+    tokens = live.get(format_address(PROMPT, "json")).json()["tokens"]
+    of_layer = (
+        [f"head={head}" for head in range(4)]
+        if "rows=tokens" in asked
+        else [f"position={position}" for position in ([2] if "position" in asked else range(len(tokens)))]
+    )
+    single = [rows(live, f"{address}&layer={layer}&{where}") for layer in range(3) for where in of_layer]
+    expected = [row for page in single for row in page if row["panel"] in OF_PATTERNS]
+    found = rows(live, f"{address}&layer=all")
+    assert [row["token"] for row in found if row["panel"] == "tokens"] == [token["token"] for token in tokens]
+    assert [row for row in found if row["panel"] != "tokens"] == expected
+    assert {row["layer"] for row in expected} == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize(("query", "status", "said"), [
+    (".csv?text=a+dog&layer=all&panel=evolution", 422, "panel=patterns"),
+    (".csv?layer=all&panel=patterns", 422, "there is no text"),
+    (".json?text=a+dog&layer=all&panel=patterns", 422, "/prompt.csv"),
+    ("?text=a+dog&layer=all&panel=patterns", 422, "/prompt.csv"),
+    (".csv?text=a+dog&layer=most&panel=patterns", 422, "layer"),
+    (".csv?text=a+dog&layer=-1&panel=patterns", 422, "layer"),
+])  # fmt: skip
+def test_what_is_no_file_of_all_layers(live: TestClient, query: str, status: int, said: str) -> None:
+    answer = live.get(f"/{GPT2}/prompt{query}")
+    assert (answer.status_code, said in answer.text) == (status, True), answer.text[-600:]
+
+
+@pytest.mark.parametrize(("limit", "said"), [("MOST_TOKENS", "tokens in their lists"), ("MOST_SECONDS", "runs took")])
+def test_a_file_of_all_layers_is_bounded(
+    live: TestClient, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
+) -> None:
+    monkeypatch.setattr(all_layers, limit, 0)
+    answer = live.get(f"{format_address(PROMPT, 'csv')}&panel=patterns&layer=all")
+    assert (answer.status_code, said in answer.text) == (413, True)
 
 
 @pytest.mark.parametrize("name", ["seeds", "relation", "transition", "heads", "prompt"])
