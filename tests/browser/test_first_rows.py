@@ -7,7 +7,7 @@ from tests.browser.tabs import OpenTab
 from tests.support.site import LLAMA, SCRIPT, TEXT
 
 PAGES = kinds_of_pages(LLAMA, "1/2/3", SCRIPT, "dog,lion", "dog>dogs", TEXT)
-NOT_YET = {"search", "seeds", "relation", "heads", "prompt", "lab", "model"}
+NOT_YET = {"seeds", "relation", "heads", "lab"}  # more Tabs than they may, or words
 
 
 @pytest.mark.parametrize("width", SCREENS)
