@@ -25,9 +25,10 @@ from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.lists.view import ShownError
 from lexiscope.app.site.answer import NotModified, is_partial, origin_of
 from lexiscope.app.site.dependencies import best_lenses, unpinned
+from lexiscope.app.site.form_again import form_again
 from lexiscope.app.urls import ALL_FORMATS
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound, OtherBuild
-from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
+from lexiscope.precompute.live.wire.errors import LiveDown, LiveError, TooLarge, status_of, title_of
 
 NEAR = 0.55  # how similar two names must be, from 0 to 1, to suggest one for the other
 MOST_SHOWN = 60  # most characters of an unknown name that a message shows
@@ -83,13 +84,18 @@ def add_error_pages(app: FastAPI) -> None:
     @app.exception_handler(LexiscopeError)
     async def known(request: Request, error: LexiscopeError) -> Response:
         shown, way_out, headers = shown_error_of(error, request), None, {}
+        is_typed = isinstance(error, BadRequest | NotFound | TooLarge) and not isinstance(
+            error, UnknownArgument | NotBuilt
+        )
         match error:
             case UnknownArgument():
                 way_out = corrected_address(request, error)
             case OtherBuild():
                 way_out = unpinned(request)
                 headers = {"link": f'<{way_out}>; rel="latest-version"'}
-        return await error_page(app.state, request, shown.status, shown.detail, shown.headers | headers, way_out)
+        headers |= shown.headers
+        waits = isinstance(error, LiveDown)
+        return await error_page(app.state, request, shown.status, shown.detail, headers, way_out, is_typed, waits)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -110,7 +116,7 @@ def add_error_pages(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return await error_page(app.state, request, 422, explain(error.errors()))
+        return await error_page(app.state, request, 422, explain(error.errors()), is_typed=True)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, _: Exception) -> Response:
@@ -143,14 +149,18 @@ async def error_page(
     detail: str,
     headers: Mapping[str, str] | None = None,
     way_out: str | None = None,
+    is_typed: bool = False,
+    waits: bool = False,
 ) -> Response:
-    """Answer with an error as a page or as data. `way_out` is an address that would work."""
+    """Answer with an error as a page or as data. `way_out` is an address that would work. If the error may be in what
+    was typed, the page has the form again; if it waits for a worker, it shows that it does."""
     error = {"error": {"status": status, "title": title_of(status), "detail": detail}}
     headers = {"cache-control": "no-cache", "vary": "Accept, HX-Request, HX-Request-Type", **(headers or {})}
     if wants_data(request):
         return Response(orjson.dumps(error), status, headers, "application/json")
     links = [{"href": way_out, "text": f"Open {way_out[:200]}"}] if way_out else []
     view: dict[str, Any] = {**error, "links": links, "retry": headers.get("retry-after"), "query": request.url.query}
+    view |= {"form": await form_again(request, detail) if is_typed else None, "waits": waits}
     page: str = state.renderer.page("error", is_partial(request), view, _page_request(state, request))
     return Response(page.encode("utf-8", "backslashreplace"), status, headers, "text/html")
 

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from lexiscope.app.site.security import HEADERS
 from lexiscope.precompute.index.manifest import Manifest
+from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAIRS, K, ask, copied, visit
 from tests.support.workers import until
 
@@ -123,6 +124,61 @@ def test_a_layer_that_is_not_built_yet_is_waited_for(client: TestClient) -> None
         assert ("If no build is running" in answer.text) is waits
         assert ("<h1>Not Found yet <small>404" in answer.text) is waits
         assert ('<p class="detail">' in answer.text) is not waits  # the colour of what went wrong
+
+
+LONG = "x" * 201
+
+
+@pytest.mark.parametrize(("path", "typed", "wrong", "hidden"), [
+    ("relation?pairs=France-Paris&lens=cosine", {"pairs": "France-Paris"}, "pairs", {"lens": "cosine"}),
+    ("relation?pairs=France%3E", {"pairs": "France>"}, "pairs", {}),
+    ("transition?pairs=%3Cb%3E", {"pairs": "<b>"}, "pairs", {}),
+    ("seeds?words=king+-&rank=fit", {"words": "king -"}, "words", {"rank": "fit"}),
+    ("seeds?words=dog&k=0&rank=fit", {"words": "dog"}, None, {"rank": "fit"}),
+    ("heads?words=dog&layers=x", {"words": "dog", "layers": "x"}, "layers", {}),
+    ("heads?words=dog&layers=99", {"words": "dog", "layers": "99"}, "layers", {}),
+    ("heads?words=a%2B", {"words": "a+"}, "words", {}),
+    ("prompt?text=hi&off=bla", {"text": "hi", "off": "bla", "set": ""}, "off", {}),
+    ("prompt?text=hi&set=1&lens=cosine", {"text": "hi", "off": "", "set": "1"}, "set", {"lens": "cosine"}),
+    (f"search?q={LONG}", {"q": LONG}, "q", {}),
+])  # fmt: skip
+def test_a_form_keeps_what_was_typed_and_says_which_field_is_wrong(
+    client: TestClient, path: str, typed: dict[str, str], wrong: str | None, hidden: dict[str, str]
+) -> None:
+    answer = client.get(f"/{GPT2}/{path}", headers={"Accept": "text/html"})
+    assert answer.status_code in (404, 422)
+    page = parsed(answer.text)
+    (form,) = page.all("form", **{"class": "ask again run" if path.startswith("prompt") else "ask again"})
+    assert form.attributes["action"] == f"/{GPT2}/{path.partition('?')[0]}"
+    fields = {
+        each.attributes["id"]: each for each in (*page.all("input"), *page.all("textarea")) if "id" in each.attributes
+    }
+    texts = {name: fields[f"again-{name}"] for name in typed}
+    assert {name: each.attributes.get("value", each.text).strip() for name, each in texts.items()} == typed
+    assert [name for name, each in texts.items() if "aria-invalid" in each.attributes] == ([wrong] if wrong else [])
+    assert {each.attributes["name"]: each.attributes["value"] for each in page.all("input", type="hidden")} == hidden
+    assert answer.text.count('id="wrong"') == bool(wrong)
+    assert answer.text.count('class="detail"') == 1
+
+
+def test_a_form_that_was_posted_is_kept_too(client: TestClient) -> None:
+    answer = client.post(
+        f"/{GPT2}/prompt", data={"text": "a long\ntext", "off": "bla"}, headers={"Accept": "text/html"}
+    )
+    assert answer.status_code == 422
+    assert "a long\ntext</textarea>" in answer.text.replace("\r", "")
+    assert 'value="bla"' in answer.text
+
+
+@pytest.mark.parametrize(("path", "status"), [
+    (f"/{GPT2}/seeds?words=dog", 503), (f"/{GPT2}/seeds?words=a+-", 422), (f"/{GPT2}/ff/1/999", 404),
+    (f"/{GPT2}/ff/0/1", 404),
+])  # fmt: skip
+def test_an_error_is_not_cited_and_what_waits_shows_progress(client: TestClient, path: str, status: int) -> None:
+    answer = client.get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == status
+    assert "Cite this page" not in answer.text
+    assert bool(parsed(answer.text).all("progress")) is ("retry-after" in answer.headers)
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE", "OPTIONS", "BREW"])

@@ -1,0 +1,62 @@
+"""Give a page of an error the form that was sent, with what was typed, and say which of its fields is wrong."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from lexiscope.app.urls import unpack
+from lexiscope.precompute.errors import BadRequest
+
+# The fields of the forms that people type into, with their labels, by the name of the page; the first is what it asks.
+FIELDS: Mapping[str, Mapping[str, str]] = {
+    "search": {"q": "Search"},
+    "seeds": {"words": "Words"},
+    "relation": {"pairs": "Pairs"},
+    "transition": {"pairs": "Pairs"},
+    "heads": {"words": "Words", "layers": "Layers"},
+    "prompt": {"text": "Text", "off": "Off", "set": "Set"},
+}
+NUMBERED = {"heads": ("layers",), "prompt": ("off", "set")}  # fields with numbers of layers, neurons and heads
+NUMBERS = ("layer", "neuron", "head", "position")
+
+
+@dataclass(frozen=True)
+class FormAgain:
+    page: str
+    fields: list[tuple[str, str, str]]  # the name, the label and what was typed
+    wrong: str | None  # the name of the field that is wrong; None if it is something else of the address
+    hidden: list[tuple[str, str]] = field(default_factory=list)  # the other arguments, without a wrong one
+
+
+async def form_again(request: Request, detail: str) -> FormAgain | None:
+    """Return the form that a request came from, given the text of its error; None if the page has no form, or nothing
+    was typed into it."""
+    page = getattr(request.scope.get("route"), "name", "").removesuffix("_data")
+    page = "prompt" if page == "post_prompt" else page
+    if (labels := FIELDS.get(page)) is None:
+        return None
+    typed = request.query_params
+    if request.method == "POST":  # the body was read already
+        typed = QueryParams((await request.body()).decode("utf-8", "replace"))
+    texts = {name: typed.get(name, "") for name in labels}
+    with suppress(BadRequest):
+        texts |= {"text": unpack(typed["z"])} if "text" in labels and "z" in typed else {}
+    if not any(texts.values()):
+        return None
+    named = (re.match(r"\w*", detail) or [""])[0]
+    wrong: str | None = next(iter(labels))
+    if named in labels:
+        wrong = named
+    elif named in typed:
+        wrong = None
+    elif named in NUMBERS:
+        wrong = next((name for name in NUMBERED.get(page, ()) if texts[name]), wrong)
+    # Without a text, other pages take their own layers; a prompt may get changes now.
+    shown = [name for name in labels if texts[name] or name == wrong or page == "prompt"]
+    fields = [(name, labels[name], texts[name]) for name in shown]
+    hidden = [(name, text) for name, text in typed.multi_items() if name not in {*labels, "z", named}]
+    return FormAgain(page, fields, wrong, hidden)
