@@ -243,7 +243,7 @@ def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
 
 
 def _blank_table() -> RichTable:
-    return RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    return RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
 
 
 def _text(column: Column, row: Row) -> str:

@@ -46,14 +46,14 @@
     if (event.key === "Escape") openMenus().forEach((menu) => { menu.open = false; find("summary", menu).focus(); });
   });
 
-  // The switches of a page are a toolbar: one stop of the Tab key, among which the arrows go. So are headings to sort by.
+  // The switches of a page are a toolbar, and so are the positions of a run: one stop of the Tab key, among which the arrows go. So are headings to sort by.
   const tools = (bar) => all("a[href], summary, button", bar).filter((tool) => tool.checkVisibility());
   function makeToolbars() {
     all(".tools").forEach((bar) => bar.setAttribute("role", "toolbar"));
-    all(".tools, .grid thead").forEach((bar) => tools(bar).forEach((tool, at) => { tool.tabIndex = at ? -1 : 0; }));
+    all(".tools, .strip, .grid thead").forEach((bar) => tools(bar).forEach((tool, at) => { tool.tabIndex = at ? -1 : 0; }));
   }
   document.addEventListener("keydown", (event) => {
-    const bar = event.target.closest(".tools, .grid thead");
+    const bar = event.target.closest(".tools, .strip, .grid thead");
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!bar || !step || event.target.matches("input, select")) return;
     event.preventDefault();

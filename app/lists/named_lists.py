@@ -47,11 +47,6 @@ class NamedParameter:
     path: Annotated[str, Field(description="The path of its page")]
     lists: list[NamedList]
 
-    @property
-    def tokens(self) -> frozenset[int]:
-        """Return all tokens that stand in the lists."""
-        return frozenset().union(*(_ids(of[end]) for of in self.lists for end in ENDS))  # type: ignore[literal-required]
-
 
 def lists_of(
     index: Index, place: LabelAddress, lens: str, preset: str, k: int,
@@ -100,11 +95,8 @@ def shared_tokens(index: Index, a: NamedParameter, b: NamedParameter, left_out: 
 
 
 def _in_order(entries: Sequence[Mapping[str, Any]]) -> list[int]:
-    return [
-        token
-        for entry in entries
-        for token in ([entry["id"]] if "id" in entry else [entry["from"]["id"], entry["to"]["id"]])
-    ]
+    tokens = ([entry] if "id" in entry else [entry["from"], entry["to"]] for entry in entries)
+    return [token["id"] for of_entry in tokens for token in of_entry]
 
 
 def _ids(entries: Sequence[Mapping[str, Any]]) -> frozenset[int]:

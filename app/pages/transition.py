@@ -92,7 +92,7 @@ COLUMNS = (
     *(column for name in ("key", "up", "value") for column in _rank(name)),
     Column("reads", "tokens", page_heading="top of its key", count=TOKENS_SHOWN, css="many"),
     Column("value_end", heading="end of its value"),
-    Column("writes", "tokens", page_heading="that end of its value", count=TOKENS_SHOWN, css="many"),
+    Column("writes", "tokens", page_heading="the same end of its value", count=TOKENS_SHOWN, css="many"),
 )
 
 

@@ -10,7 +10,7 @@ from tests.support.site import GPT2, LLAMA
 @pytest.mark.parametrize(
     ("start", "link", "rows", "asked"),
     [
-        (f"/{LLAMA}/layer/1", "tbody th a", ["key", "value", "up"], "/ff/1/0.json"),
+        (f"/{LLAMA}/layer/1", "table.neurons tbody th a", ["key", "value", "up"], "/ff/1/0.json"),
         (f"/{LLAMA}?lens=cosine", ".map td a", ["vo", "qk"], "/head/"),
         (f"/{LLAMA}/head/1/2/vo?k=5", "a.t", ["like it:"], "/token/"),
         (f"/{LLAMA}/head/1/2", "table.subheads tbody th a", ["q", "k", "v", "o"], "/sub/"),
@@ -61,6 +61,6 @@ def test_a_preview_is_text_and_accessible(visit: OpenTab) -> None:
 def test_a_finger_opens_no_preview(visit: OpenTab) -> None:
     page = visit(has_touch=True).go(f"/{LLAMA}/layer/1")
     page.evaluate("document.addEventListener('click', (event) => event.preventDefault(), true)")
-    page.locator("tbody th a").first.tap()
+    page.locator("table.neurons tbody th a").first.tap()
     page.wait_for_timeout(700)
     expect(page.get_by_role("tooltip")).to_have_count(0)

@@ -39,6 +39,7 @@ PAGES = {
     "direction": f"/{LLAMA}/head/1/2/svd/0?k=8",
     "beside": f"/{LLAMA}/beside?a=L1N3&b=L1H2&k=8",
     "beside-nothing": f"/{LLAMA}/beside",
+    "neuron-pinned": f"/{LLAMA}/ff/1/3?k=8&pin=L1N3,L1H2",
     "token": f"/{LLAMA}/token/{SCRIPT}",
     "token-kind": f"/{LLAMA}/token/{SCRIPT}?kind=ff_key",
     "comparison": f"/{GPT2}/vs/{LLAMA}?kind=ff_value",

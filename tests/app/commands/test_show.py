@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,17 @@ def test_addresses_as_people_write_them(run: Run, data: Path, asked: str, view: 
     code, out, err = run(f"show tiny {asked}")
     assert (code, err) == (0, "")
     assert "tiny" in out
+
+
+def test_a_layer_breaks_no_token_in_a_narrow_terminal(data: Path) -> None:
+    view = layer_view(Index.open(data / "tiny"), 1)
+    long: Any = dict.fromkeys(("key", "value", "value_bottom"), [{"id": 1, "token": " international"}] * 5)
+    rows: list[Any] = [
+        {**row, **long, "similarity_bottom": number, "z": 14.5} for row in view.rows for number in (0.0, 0.9)
+    ]
+    text = drawn(replace(view, rows=rows), 80)
+    assert text.count("␣international") == 10 * len(rows)
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("width", [80, 140])

@@ -86,7 +86,7 @@ def test_a_page_of_seeds_keeps_its_lens(live: TestClient) -> None:
 def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:
     for words, explained in (("dog,lion", False), ("dog - lion", True)):
         html = live.get(f"/{GPT2}/seeds", params={"words": words}).text
-        assert ("before its weight" in html) == explained
+        assert ("a word with a minus sign" in html) == explained
 
 
 def test_seeds_through_every_head(live: TestClient) -> None:
@@ -154,7 +154,7 @@ def test_the_page_by_fit(live: TestClient) -> None:
     before = html.split('<tr class="line">')[0]
     assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
     assert f"with 2 random words, the best vector stays below {view['chance']:.3f}" in html
-    assert "by one word alone" in html  # of several words
+    assert "through a single word" in html  # of several words
     assert html.count('<th scope="row"') == len(view["results"])
     assert (f"{len(folded)} more, whose lists" in html) == bool(folded)
     assert '<input type="hidden" name="rank" value="fit">' in html
