@@ -20,7 +20,12 @@ router = APIRouter()
 
 @router.post("/{model:name}/prompt", include_in_schema=False)
 async def post_prompt(
-    request: Request, index: ServedIndex, settings: SiteSettings, kept: AskedTokens, hubs: Hubs = None, pin: AskedPin = ""
+    request: Request,
+    index: ServedIndex,
+    settings: SiteSettings,
+    kept: AskedTokens,
+    hubs: Hubs = None,
+    pin: AskedPin = "",
 ) -> Response:
     """Turns the text into an address, and redirects there."""
     arguments = await _form_arguments(request)
