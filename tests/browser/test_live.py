@@ -122,6 +122,16 @@ def test_a_prompt(visit: OpenTab, script: bool) -> None:
         assert page.evaluate("window.same")
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_a_run_takes_along_what_links_do(visit: OpenTab, script: bool) -> None:
+    tab = visit(java_script_enabled=script)
+    page = tab.go(f"/{LLAMA}/prompt?hubs=hide&pin=L1N3")
+    page.get_by_label("Text", exact=True).fill("the dog")
+    page.get_by_role("button", name="Run").click()
+    ran(page)
+    assert tab.path == f"/{LLAMA}/prompt?text=the+dog&hubs=hide&pin=L1N3"
+
+
 def test_a_long_text_goes_by_post(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}/prompt?panel=neurons")
