@@ -89,17 +89,7 @@ def names() -> Iterator[str]:
         yield f"| `{name}` | {re.split(r'(?<=[.]) ', words, maxsplit=1)[0]} |"
 
 
-def glossary() -> Iterator[str]:
-    """Every word of the pages, with a place that links to it name by the word's key."""
-    from lexiscope.app.html.glossary import TERMS
-
-    for key, term in TERMS.items():
-        yield f'- <a id="{key}"></a>**{term.name}**: {term.text}'
-
-
-BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
-    each.__name__: each for each in (families, settings, commands, names, glossary)
-}
+BLOCKS: dict[str, Callable[[], Iterator[str]]] = {each.__name__: each for each in (families, settings, commands, names)}
 
 
 def filled(text: str) -> str:

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from lexiscope.app.html.assets import folder
-from lexiscope.app.html.glossary import TERMS
+from lexiscope.app.html.glossary import ENTRY, TERMS
 
 START = "index"  # the name of the first page, which links to all others
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")  # tags in a text stay text
@@ -55,7 +55,7 @@ def help_link(anchor: str = "") -> str:
 
 
 def _render(name: str, text: str) -> HelpPage:
-    tokens = MARKDOWN.parse(text.partition("<!-- generated")[0])  # the template writes the list of the glossary
+    tokens = MARKDOWN.parse(ENTRY.sub("", text))  # the template writes the entries of the glossary
     headings = [pair for pair in pairwise(tokens) if pair[0].type == "heading_open"]
     for opening, heading in headings:
         opening.attrSet("id", _slug(heading.content))

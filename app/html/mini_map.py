@@ -2,10 +2,9 @@
 right, and heads from top to bottom or one row of numbers of neurons. Python writes its cells, because a template takes
 longer."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,11 +25,10 @@ from lexiscope.precompute.shape import MATRICES
 
 WORDS_NAMED = 6
 FIRST_PAIRS = FIRST_TOKENS = 10  # how far into a list of pairs, or of tokens, its first words reach
-MOST_KNOWN = 1000  # tokens whose neurons are kept counted for an index
 At = tuple[int, int]  # a layer, and a head
-
-
 Cell = tuple[int, str, str]  # a number, the address of what is counted there, a title
+
+_head_words: WeakKeyDictionary[Index, Mapping[At, set[int]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -39,70 +37,33 @@ class MiniMap:
     token: Token | None = None  # the token that neurons are counted by
 
 
-@dataclass(frozen=True)
-class HeadWords:
-    """The words in the first pairs of every head, as people read them best, and the heads that hold each word."""
-
-    of_head: dict[At, set[int]] = field(default_factory=lambda: defaultdict(set))
-    heads: dict[int, list[At]] = field(default_factory=lambda: defaultdict(list))
-
-
-_words: WeakKeyDictionary[Index, HeadWords] = WeakKeyDictionary()
-_counts: WeakKeyDictionary[Index, dict[tuple[int, str], Mapping[int, int]]] = WeakKeyDictionary()
-
-
-def head_words(index: Index) -> HeadWords:
-    """Read the words of all heads once; a damaged layer has none."""
-    if index not in _words:
-        words, lens = HeadWords(), head_lens(index)
+def head_words(index: Index) -> Mapping[At, set[int]]:
+    """Read once the words in the first pairs of all heads, as people read them best; a damaged layer has none."""
+    if index not in _head_words:
+        words: dict[At, set[int]] = {}
         for shard in index.usable_shards() if index.stored.pairs else ():
             with suppress(IndexFault):
                 for matrix in MATRICES:
-                    pairs, _, counts = shard.heads.first_pairs(matrix, lens, HEAD_PRESET, FIRST_PAIRS)
+                    pairs, _, counts = shard.heads.first_pairs(matrix, head_lens(index), HEAD_PRESET, FIRST_PAIRS)
                     for head, count in enumerate(counts.tolist()):
-                        words.of_head[shard.layer, head].update(pairs[head, :count].ravel().tolist())
-        for at, tokens in words.of_head.items():
-            for token in tokens:
-                words.heads[token].append(at)
-        _words[index] = words
-    return _words[index]
-
-
-def heads_that_share(index: Index, tokens: Collection[int]) -> Mapping[At, list[int]]:
-    """Return the heads whose first pairs hold some of these tokens, each with those that it holds."""
-    shared: dict[At, list[int]] = defaultdict(list)
-    for token in tokens:
-        for at in head_words(index).heads.get(token, ()):
-            shared[at].append(token)
-    return shared
-
-
-def words_of_lists(lists: Iterable[Sequence[Mapping[str, int]]]) -> list[int]:
-    """Return the first tokens of some lists, each once."""
-    return [*dict.fromkeys(entry["id"] for entries in lists for entry in entries[:FIRST_TOKENS])]
-
-
-def neurons_by_layer(index: Index, token: int, lens: str) -> Mapping[int, int]:
-    """Return of each layer with such neurons how many have the token in a list of their key or value."""
-    known = _counts.setdefault(index, {})
-    if (token, lens) not in known:
-        if len(known) >= MOST_KNOWN:
-            known.clear()
-        known[token, lens] = {at: n for at, n in enumerate(count_neurons(index, token, lens).tolist()) if n}
-    return known[token, lens]
+                        words.setdefault((shard.layer, head), set()).update(pairs[head, :count].ravel().tolist())
+        _head_words[index] = words
+    return _head_words[index]
 
 
 def of_heads(index: Index, view: Any) -> MiniMap | None:
     """Return in which other heads the first words of a head, or of a part of one, stand; None if they do in none."""
-    here = view.layer, view.head
+    here, of_heads = (view.layer, view.head), head_words(index)
     lists = [vector.top for vector in view.vectors.values() if vector] if hasattr(view, "vectors") else []
-    words = words_of_lists(lists) if lists else sorted(head_words(index).of_head.get(here, ()))
-    shared = {at: tokens for at, tokens in heads_that_share(index, words).items() if lists or at != here}
+    words = [*dict.fromkeys(entry["id"] for entries in lists for entry in entries[:FIRST_TOKENS])]
+    words = words or sorted(of_heads.get(here, ()))
     rows: dict[int, dict[int, Cell]] = {head: {} for head in range(index.shape.n_heads)}
-    for (layer, head), tokens in shared.items():
-        title = f"L{layer}H{head}: {plain(tokens_of(index.tokens, tokens[:WORDS_NAMED]))}"
-        rows[head][layer] = len(tokens), urls.link("head", view.model, layer, head, lens=view.lens), title
-    return MiniMap(_written("head \\ layer", index.layers, rows, here)) if shared else None
+    for (layer, head), of_head in of_heads.items():
+        shared = [token for token in words if token in of_head]
+        if shared and (lists or (layer, head) != here):
+            title = f"L{layer}H{head}: {plain(tokens_of(index.tokens, shared[:WORDS_NAMED]))}"
+            rows[head][layer] = len(shared), urls.link("head", view.model, layer, head, lens=view.lens), title
+    return MiniMap(_written("head \\ layer", index.layers, rows, here)) if any(rows.values()) else None
 
 
 def of_neurons(index: Index, view: Any) -> MiniMap | None:
@@ -115,8 +76,8 @@ def of_neurons(index: Index, view: Any) -> MiniMap | None:
     token = next((each for each in tokens if each["id"] not in no_words and each["id"] not in hubs), tokens[0])
     address, mark, query = urls.link("layer", view.model, 0, lens=view.lens, token=token["id"]).partition("?")
     before = address.removesuffix("0")
-    counts = neurons_by_layer(index, token["id"], view.lens)
-    row = {at: (n, f"{before}{at}{mark}{query}", f"layer {at}: {n} neurons") for at, n in counts.items()}
+    counts = count_neurons(index, token["id"], view.lens).tolist()
+    row = {at: (n, f"{before}{at}{mark}{query}", f"layer {at}: {n} neurons") for at, n in enumerate(counts) if n}
     return MiniMap(_written("layer", index.layers, {"neurons": row}, (view.layer, "neurons")), token)
 
 

@@ -33,6 +33,10 @@ def test_a_page_is_short(name: str) -> None:
     assert len(FILES[name].split()) <= MOST_WORDS
 
 
+def test_every_line_of_the_glossary_is_an_entry() -> None:
+    assert len(TERMS) == sum(line.startswith("- ") for line in FILES["glossary"].splitlines())
+
+
 def test_every_file_is_a_page_whose_links_lead_somewhere(client: "TestClient") -> None:
     assert help_pages().keys() == FILES.keys()
     html = {page.address: client.get(page.address).text for page in help_pages().values()}
