@@ -243,11 +243,17 @@
   const remembered = (name) => { try { return localStorage.getItem(`lexiscope.${name}`); } catch { return null; } };
   const remember = (name, value) => { try { localStorage.setItem(`lexiscope.${name}`, value); } catch { /* it is not allowed to */ } };
   const modelOf = (address) => decodeURIComponent(address.split(/[/?#]/)[1]);
+  function pageRead() { // its address, which is one of this site, and its title; nothing if what is kept is damaged
+    try {
+      const [address, title] = JSON.parse(remembered("page"));
+      return /^[/][^/\\]/.test(address) && modelOf(address) ? [address, `${title}`] : [];
+    } catch { return []; }
+  }
   function rememberPage() {
     const { canonical } = find("#main").dataset;
     if (find("#main > .crumbs") && !find("#main .ways")) remember("page", JSON.stringify([canonical, document.title.replace(/ · Lexiscope$/, "")]));
     const line = find("#go-on");
-    const [address, title] = line ? JSON.parse(remembered("page")) ?? [] : [];
+    const [address, title] = line ? pageRead() : [];
     if (!address || !all("#models th a").some((link) => modelOf(link.pathname) === modelOf(address))) return;
     const name = modelOf(address);
     find("a", line).href = address;
