@@ -354,6 +354,9 @@
     event.stopImmediatePropagation(); // htmx would ask for the page as well
     follow(pathname + search, hash);
   }, true);
+  document.addEventListener("keydown", (event) => { // Enter alone begins a line
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form.run textarea")) event.target.form.requestSubmit();
+  });
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form.run");
     if (!form) return;
