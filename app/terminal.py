@@ -85,8 +85,7 @@ def _print_seeds(console: Console, view: SeedsView) -> None:
     columns = {column.name: column for column in view.tables()[0].columns_for("people")}
     console.print(_table([columns[name] for name in SEED_COLUMNS], view.ranked))
     if view.chance is not None:
-        number = len(view.seeds)
-        console.print(Text(f"{number} random word{'s' * (number > 1)} as frequent reach a fit of {view.chance:.3f}."))
+        console.print(Text(view.said_of_chance))
     if computed := sorted({result["layer"] for result in view.results if result["computed"]}):
         layers = f"{'layers' if len(computed) > 1 else 'layer'} {', '.join(map(str, computed))}"
         console.print(Text(f"Tokens of {layers} are computed now: the index does not have {layers} yet."))

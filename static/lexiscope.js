@@ -282,7 +282,7 @@
 
   // The lens that was chosen last: links of entry lead to it, where it is one of those that data-entry names. What a page shows is said by its address alone.
   document.addEventListener("click", (event) => {
-    const choice = event.target.closest?.('[aria-label="Lens"] a:not(.term)');
+    const choice = event.target.closest?.('[aria-label^="Lens"] a:not(.term)');
     if (choice) remember("lens", new URL(choice.href).searchParams.get("lens") ?? "dot");
   }, true);
   function enter() {

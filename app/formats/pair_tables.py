@@ -1,6 +1,7 @@
 """Make tables of a head's token pairs."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from lexiscope.app.formats.table import RANK, SCORE, Column, Table, constant, ranked
 from lexiscope.app.lists.pair_lists import PAIR_NAMES
@@ -13,9 +14,15 @@ def pair_columns(matrix: str) -> tuple[Column, ...]:
     return RANK, from_token, Column("to", "token", heading=second), SCORE
 
 
-def pair_list(pairs: Iterable[TokenPair], matrix: str) -> Table:
-    """Make a table of token pairs with their scores, for a page."""
-    return Table("", pair_columns(matrix), ranked(pairs), key=lambda row: (row["from"]["id"], row["to"]["id"]))
+def pair_list(pairs: Iterable[TokenPair], matrix: str, lens: str = "dot") -> Table:
+    """Make a table of token pairs with their scores under a lens, for a page."""
+    columns = pair_columns(matrix)
+    if lens == "cosine":
+        columns = (
+            *columns[:-1],
+            replace(SCORE, tip="e M eᵀ of embeddings of length one: larger than 1 where M is long"),
+        )
+    return Table("", columns, ranked(pairs), key=lambda row: (row["from"]["id"], row["to"]["id"]))
 
 
 def pair_groups(pairs: Iterable[TokenPair], matrix: str) -> Table:

@@ -135,9 +135,12 @@ def token_columns(entries: Sequence[Any]) -> tuple[Column, ...]:
     return (rank, token, COSINE, score) if entries and "cosine" in entries[0] else TOKEN_COLUMNS
 
 
-def token_list(entries: Sequence[Any]) -> Table:
-    """Make a table of tokens with their scores, for a page."""
-    return Table("", token_columns(entries), ranked(entries), key=lambda row: row["id"])
+def token_list(entries: Sequence[Any], lens: str = "dot") -> Table:
+    """Make a table of tokens with their scores under a lens, for a page."""
+    columns = token_columns(entries)
+    if lens == "cosine":
+        columns = (*columns[:-1], replace(SCORE, tip="The cosine × the length of the vector"))
+    return Table("", columns, ranked(entries), key=lambda row: row["id"])
 
 
 def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:

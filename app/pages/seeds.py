@@ -82,6 +82,13 @@ class SeedsView(ViewOfModel):
         return Table("", tuple(column for column in self._columns() if column.name != "bias"), rows)
 
     @property
+    def said_of_chance(self) -> str:
+        """Return the sentence of the line between rows above and below chance."""
+        words = "1 random word" if len(self.seeds) == 1 else f"{len(self.seeds)} random words"
+        tried = f"with {words} as frequent, the best of all vectors stays below {self.chance:.3f} in 95 % of draws"
+        return f"Chance: {tried}. Few searches reach this; rows below may be on topic: read their words."
+
+    @property
     def above_chance(self) -> int:
         """Return how many rows, of those not folded, have a larger fit than random words reach."""
         rows = [row for row in self.table(folded=False).rows if row["fit"] is not None]

@@ -2,6 +2,7 @@
 Runs themselves are tested in tests/precompute/live."""
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -218,6 +219,12 @@ def test_a_neuron_that_was_asked_about(live: TestClient) -> None:
     assert found["key"] == [{"id": token["id"], "token": token["token"]} for token in stored["key"]["top"][:15]]
     page = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text)
     assert "chosen" in page.ids()
+    assert f"/{GPT2}/prompt" in page.links()  # of the menu: without what was chosen here
+    strip = live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text
+    colours = re.findall(
+        r'<span class="num( lowers)?" data-heat', strip.split('<ol class="values"')[1].split("</ol>")[0]
+    )
+    assert [colour != "" for colour in colours] == [value < 0 for value in found["coefficients"]]
     assert f"/{GPT2}/ff/1/{weakest}" in page.links()
     asked = parsed(live.get(f"/{GPT2}/prompt?panel=neurons&layer=1&neuron={weakest}").text)
     assert f"/{GPT2}/ff/1/{weakest}" in asked.links()
@@ -283,6 +290,9 @@ def test_why_a_word(live: TestClient) -> None:
     other = live.get(format_address(address, "json") + "&token=lion&against=dog").json()["attribution"]
     assert (other["token"]["token"].strip(), other["against"]["token"].strip()) == ("lion", "dog")
     assert live.get(f"{address}&token=lion&against=dog").status_code == 200
+    by_id = live.get(f"{address}&token={other['token']['id']}").text
+    assert f"<title>Why “{visible(other['token']['token'])}”" in by_id
+    assert f'value="{other["token"]["token"]}"' in by_id  # not the id
     plain = live.get(format_address(address, "json") + "&against=none").json()["attribution"]
     assert (plain["baseline"], plain["logit"]) == (0, pytest.approx(view["logit"], abs=1e-4))
     assert live.get(f"{address}&k=1").status_code == 200  # no second token to compare with

@@ -153,8 +153,9 @@ def test_the_page_by_fit(live: TestClient) -> None:
     assert html.count('<tr class="line">') == 1
     before = html.split('<tr class="line">')[0]
     assert before.count('<th scope="row"') == sum(result["fit"] > view["chance"] for result in shown)
-    assert f"with 2 random words, the best vector stays below {view['chance']:.3f}" in html
+    assert f"with 2 random words as frequent, the best of all vectors stays below {view['chance']:.3f} in" in html
     assert "through a single word" in html  # of several words
+    assert "with 1 random word as frequent," in live.get(f"/{GPT2}/seeds?words=dog&rank=fit").text
     assert html.count('<th scope="row"') == len(view["results"])
     assert (f"{len(folded)} more, whose lists" in html) == bool(folded)
     assert '<input type="hidden" name="rank" value="fit">' in html

@@ -137,6 +137,13 @@ def test_a_choice_of_pairs_is_of_its_page(client: TestClient, path: str) -> None
     assert 'name="preset"' not in shown
 
 
+def test_a_dot_and_a_score_say_what_they_are(client: TestClient) -> None:
+    page = client.get(f"{NEURON}?lens=cosine").text
+    assert ("• in both" in page) == ('<tr id="ff_key-t' in page and ' class="m"' in page)
+    assert 'title="The cosine × the length of the vector"' in page
+    assert "× the length" not in client.get(NEURON).text
+
+
 @pytest.mark.parametrize(("which", "said"), [("words", ", words only"), ("vocabulary", ", only tokens of pets")])
 def test_captions_say_what_lists_are_kept_to(client: TestClient, which: str, said: str) -> None:
     for format in ("md", "tex"):

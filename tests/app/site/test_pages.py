@@ -130,6 +130,16 @@ def test_one_view_has_one_address(client: TestClient, path: str, canonical: str)
     assert f'rel="canonical" href="http://testserver{canonical.replace("&", "&amp;")}"' in direct.text
 
 
+@pytest.mark.parametrize(("path", "said", "unsaid"), [
+    (f"/{GPT2}/head/1/2", "Lens of directions and subheads", 'aria-label="Preset"'),
+    (f"/{GPT2}/search?q=e", ">neuron keys</a>", ">ff_key"),
+])  # fmt: skip
+def test_switches_say_what_they_change(client: TestClient, path: str, said: str, unsaid: str) -> None:
+    page = client.get(path).text
+    assert said in page
+    assert unsaid not in page
+
+
 def test_arguments_are_heard(client: TestClient) -> None:
     def get(path: str, **query: Any) -> Any:
         return client.get(f"/{GPT2}/{path}.json", params=query).json()
