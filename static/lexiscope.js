@@ -354,12 +354,16 @@
     event.stopImmediatePropagation(); // htmx would ask for the page as well
     follow(pathname + search, hash);
   }, true);
+  document.addEventListener("keydown", (event) => { // Enter alone begins a line
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form.run textarea")) event.target.form.requestSubmit();
+  });
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form.run");
     if (!form) return;
-    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    const { pathname, searchParams } = new URL(form.action); // which has the pins, and what lists are kept to
+    const query = new URLSearchParams([...[...new FormData(form)].filter(([, value]) => value), ...searchParams]);
     if (String(query).length > 1500) return; // the server packs it
     event.preventDefault();
-    follow(`${new URL(form.action).pathname}?${query}`);
+    follow(`${pathname}?${query}`);
   }, true);
 })();

@@ -239,6 +239,7 @@ def test_a_broken_manifest_is_one_models_affair(site_data: Path, tmp_path: Path)
         assert visitor.get(f"/{GPT2}/ff/1/5").status_code == 503
         assert visitor.get(f"/{LLAMA}/ff/1/5").status_code == 200
         assert "manifest.json" in visitor.get("/").text
+        assert f"/{GPT2}:" not in visitor.get("/llms.txt").text
 
 
 def test_a_data_folder_that_cannot_be_read() -> None:
