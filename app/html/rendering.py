@@ -162,7 +162,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "z_text": numbers.z_text,
     }
     jinja.globals |= {
-        "ALL_LAYERS": grammar.ALL_LAYERS,
         "api_endpoints": openapi_text.endpoints,
         "api_example": openapi_text.example,
         "api_type": openapi_text.type_name,

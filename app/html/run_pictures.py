@@ -59,16 +59,9 @@ def strip_map(looks: Looks) -> StripMap:
 
 
 COLUMNS = 10  # most columns of tokens in a path: of a longer text, only those that heads look at
-COLUMN, LINE, SKIPPED, BAND_GAP = (
-    56,
-    19,
-    15,
-    3,
-)  # pixels: a token's column, a part's line, left out layers, between bands
-DROP, LOOP = (
-    17,
-    30,
-)  # pixels: from the start of an arc up to its end, and how far one that looks at its own position goes
+# Pixels: a token's column, a part's line, left out layers, between bands.
+COLUMN, LINE, SKIPPED, BAND_GAP = 56, 19, 15, 3
+DROP, LOOP = 17, 30  # pixels: from an arc's start up to its end, and how far one goes that ends where it starts
 WIDEST_ARC, LARGEST_DOT, SMALLEST = 9.0, 7.0, 1.5  # pixels: width of an arc, radius of a dot, the least of either
 
 
