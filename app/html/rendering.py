@@ -230,8 +230,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "standing": worth.standing,
         "stitching_charts": charts.stitching_charts,
         "rank_chart": run_pictures.rank_chart,
-        "RANKS_HEIGHT": run_pictures.RANKS_HEIGHT,
-        "RANKS_WIDTH": run_pictures.RANKS_WIDTH,
         "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
