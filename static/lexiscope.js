@@ -243,11 +243,17 @@
   const remembered = (name) => { try { return localStorage.getItem(`lexiscope.${name}`); } catch { return null; } };
   const remember = (name, value) => { try { localStorage.setItem(`lexiscope.${name}`, value); } catch { /* it is not allowed to */ } };
   const modelOf = (address) => decodeURIComponent(address.split(/[/?#]/)[1]);
+  function pageRead() { // its address, which is one of this site, and its title; nothing if what is kept is damaged
+    try {
+      const [address, title] = JSON.parse(remembered("page"));
+      return /^[/][^/\\]/.test(address) && modelOf(address) ? [address, `${title}`] : [];
+    } catch { return []; }
+  }
   function rememberPage() {
     const { canonical } = find("#main").dataset;
     if (find("#main > .crumbs") && !find("#main .ways")) remember("page", JSON.stringify([canonical, document.title.replace(/ · Lexiscope$/, "")]));
     const line = find("#go-on");
-    const [address, title] = line ? JSON.parse(remembered("page")) ?? [] : [];
+    const [address, title] = line ? pageRead() : [];
     if (!address || !all("#models th a").some((link) => modelOf(link.pathname) === modelOf(address))) return;
     const name = modelOf(address);
     find("a", line).href = address;
@@ -348,12 +354,16 @@
     event.stopImmediatePropagation(); // htmx would ask for the page as well
     follow(pathname + search, hash);
   }, true);
+  document.addEventListener("keydown", (event) => { // Enter alone begins a line
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form.run textarea")) event.target.form.requestSubmit();
+  });
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form.run");
     if (!form) return;
-    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    const { pathname, searchParams } = new URL(form.action); // which has the pins, and what lists are kept to
+    const query = new URLSearchParams([...[...new FormData(form)].filter(([, value]) => value), ...searchParams]);
     if (String(query).length > 1500) return; // the server packs it
     event.preventDefault();
-    follow(`${new URL(form.action).pathname}?${query}`);
+    follow(`${pathname}?${query}`);
   }, true);
 })();

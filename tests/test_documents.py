@@ -92,7 +92,7 @@ def test_the_site_of_the_documents_is_built_and_fetches_nothing(tmp_path: Path) 
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
-    assert {"index.html", "terminal/index.html", "internals/adding/index.html"} <= pages.keys()
+    assert {"index.html", "terminal.html", "internals/adding.html"} <= pages.keys()
     fetched = r'<(?:script|img|source|iframe)\b[^>]*\bsrc="?(?:https?:|//)|<link\b[^>]*href="?(?:https?:|//)'
     assert [name for name, text in pages.items() if re.search(fetched, text)] == []
     styles = "".join(path.read_text() for path in tmp_path.rglob("*.css"))

@@ -7,6 +7,7 @@ new column is one line there.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Literal, Protocol
 
 from lexiscope.app.lists.view import Token, TokenPair
@@ -141,18 +142,19 @@ def token_list(entries: Sequence[Any]) -> Table:
 
 def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:
     """Put the top and the bottom of a list side by side: they share the first column, and each column of tokens is
-    named "top" or "bottom"."""
+    named "top" or "bottom". If entries are left out, each end has its own ranks, and no row is blank in between."""
 
     def of_list(column: Column, at: int) -> Column:
         heading = ("top", "bottom")[at] if column.kind == "token" else column.title
         return replace(column, get=lambda row: column.value(row[at]) if row[at] else None, heading=heading)
 
+    if any("rank" in entry for entry in (*top, *bottom)):
+        each = tuple(of_list(column, at) for at in (0, 1) for column in columns)
+        return each, list(zip_longest(ranked(top), ranked(bottom)))
     shared, *others = columns
     either = replace(shared, get=lambda row: shared.value(row[0] or row[1]))
     side_by_side = tuple(of_list(column, at) for at in (0, 1) for column in others)
-    by_rank: list[dict[int, Any]] = [{row["rank"]: row for row in ranked(entries)} for entries in (top, bottom)]
-    rows = [tuple(of_end.get(rank) for of_end in by_rank) for rank in sorted(by_rank[0].keys() | by_rank[1].keys())]
-    return (either, *side_by_side), rows
+    return (either, *side_by_side), list(zip_longest(ranked(top), ranked(bottom)))
 
 
 def both_ends(

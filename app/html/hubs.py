@@ -30,10 +30,11 @@ class _PageHubs:
 
 
 @contextmanager
-def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
+def page_of(index: Index | None, query: dict[str, str], view: Any = None) -> Iterator[None]:
     """Keep the index of a page, and the arguments that its links pass on, while the page is rendered."""
     kept = {name: query[name] for name in ARGUMENTS if name in query}
-    if kept.get("preset") != "words":  # other presets are of the pairs of one page
+    chooses_pairs = hasattr(view, "preset") and getattr(view, "pairs", ()) is not None
+    if chooses_pairs or kept.get("preset") != "words":  # a choice of pairs is of one page
         kept.pop("preset", None)
     on_page, in_links = _page.set(_PageHubs(index) if index else None), urls.taken_along.set(kept)
     pinned = urls.pinned.set((index.manifest.model, query.get("pin", "")) if index else ("", ""))

@@ -115,7 +115,7 @@ class Renderer:
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
         """Render the whole document, or only a title and the inside of #page, which is what changes from page to
         page."""
-        with hubs.page_of(request.index, dict(request.query)):
+        with hubs.page_of(request.index, dict(request.query), view):
             return self._environment.get_template(f"{name}.html").render(view=view, page=request, partial=partial)
 
     def figure(self, name: str, view: Any, address: str) -> str:
@@ -237,6 +237,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "TERMS": glossary.TERMS,
         "turned": urls.turned,
         "url": urls.Links(),
+        "taken_along": urls.taken_along.get,
         "vector_name": vector_name,
         "why_kinds_not_stored": not_stored.why_kinds_not_stored,
         "without_change": grammar.without_change,

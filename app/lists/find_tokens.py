@@ -17,6 +17,7 @@ from lexiscope.precompute.index.tokens import TokenTable, text_surface, whole_wo
 Match = Literal["exact", "prefix", "substring"]
 
 TOKEN_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
+FORMS = 3  # most endings after each other that are looked at: a vocabulary may have a chain of thousands
 ENDINGS = ("s", "d", "ly")  # "ed" and "ing" are missing because a piece such as " improv" has these forms, too
 
 # What is suggested while somebody types. A token's id stands for its rank by frequency: vocabularies of all kinds have
@@ -121,12 +122,13 @@ class TokenSearch:
         cost: int = (self._groups[key][0] + 1) * penalty * LETTER_COST ** (len(key) - typed)
         return cost
 
-    def _is_word(self, key: str) -> bool:
+    def _is_word(self, key: str, forms: int = FORMS) -> bool:
         """Return True if the most frequent token of a text is a whole word, and is not there for longer ones alone:
         these are together rarer, by 1 / id as in Zipf's law, or the token with s, d or ly is a word, too."""
         if not self._whole[self._groups[key][0]]:
             return False
-        if any(key + ending in self._groups and self._is_word(key + ending) for ending in ENDINGS):
+        longer = [key + ending for ending in ENDINGS if forms and key + ending in self._groups]
+        if any(self._is_word(form, forms - 1) for form in longer):
             return True
         first, last = bisect_right(self._sorted, key), bisect_right(self._sorted, key + _BETWEEN)
         return self._frequencies[last] - self._frequencies[first] < 1 / (self._groups[key][0] + 1)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from lexiscope.app.urls import unpack
+from lexiscope.app.lists.kept_tokens import ARGUMENTS
+from lexiscope.app.urls import turned, unpack
 from lexiscope.precompute.errors import BadRequest
 
 # The fields of the forms that people type into, with their labels, by the name of the page; the first is what it asks.
@@ -22,11 +23,13 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 NUMBERED = {"heads": ("layers",), "prompt": ("off", "set")}  # fields with numbers of layers, neurons and heads
 NUMBERS = ("layer", "neuron", "head", "position")
+MOST_HIDDEN = 50  # arguments that go along; a form of 1 MB could name a quarter of a million
 
 
 @dataclass(frozen=True)
 class FormAgain:
     page: str
+    action: str
     fields: list[tuple[str, str, str]]  # the name, the label and what was typed
     wrong: str | None  # the name of the field that is wrong; None if it is something else of the address
     hidden: list[tuple[str, str]] = field(default_factory=list)  # the other arguments, without a wrong one
@@ -58,5 +61,10 @@ async def form_again(request: Request, detail: str) -> FormAgain | None:
     # Without a text, other pages take their own layers; a prompt may get changes now.
     shown = [name for name in labels if texts[name] or name == wrong or page == "prompt"]
     fields = [(name, labels[name], texts[name]) for name in shown]
-    hidden = [(name, text) for name, text in typed.multi_items() if name not in {*labels, "z", named}]
-    return FormAgain(page, fields, wrong, hidden)
+    in_action: dict[str, str] = {}
+    if page == "prompt":  # a form that is posted takes these in its address alone
+        in_action = {name: text for name, text in request.query_params.items() if name in (*ARGUMENTS, "pin")}
+    left_out = {*labels, "z", named, *in_action}
+    hidden = [(name, text) for name, text in dict.fromkeys(typed.multi_items()) if name not in left_out][:MOST_HIDDEN]
+    action = turned(request.url.path, **{name: text for name, text in in_action.items() if name != named})
+    return FormAgain(page, action, fields, wrong, hidden)

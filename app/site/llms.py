@@ -18,7 +18,7 @@ def llms_text(library: Library) -> str:
 def _lines(library: Library) -> Iterator[str]:
     yield "# Lexiscope\n\n> A transformer's weights as words: what each neuron, head and channel reads and writes.\n"
     yield "## Models on this site"
-    cards = library.cards()
+    cards = [card for card in library.cards() if card.n_layers]
     for card in cards[:MOST_MODELS]:
         yield f"- /{card.model}: {len(card.layers)} of {card.n_layers} layers are ready"
     if len(cards) > MOST_MODELS:

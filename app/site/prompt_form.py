@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from lexiscope.app import urls
 from lexiscope.app.pages.prompt.page import PROMPT, PromptAt, PromptQuery
-from lexiscope.app.site.dependencies import AskedTokens, Hubs, ServedIndex, SiteSettings
+from lexiscope.app.site.dependencies import AskedPin, AskedTokens, Hubs, ServedIndex, SiteSettings, read_pins
 from lexiscope.app.site.errors import check_names
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.errors import TooLarge, VisitorGone
@@ -20,11 +20,17 @@ router = APIRouter()
 
 @router.post("/{model:name}/prompt", include_in_schema=False)
 async def post_prompt(
-    request: Request, index: ServedIndex, settings: SiteSettings, kept: AskedTokens, hubs: Hubs = None
+    request: Request,
+    index: ServedIndex,
+    settings: SiteSettings,
+    kept: AskedTokens,
+    hubs: Hubs = None,
+    pin: AskedPin = "",
 ) -> Response:
     """Turns the text into an address, and redirects there."""
     arguments = await _form_arguments(request)
-    address = urls.turned(PROMPT.address(index.manifest.model, PromptAt(), arguments), hubs=hubs, **kept.query())
+    plain = PROMPT.address(index.manifest.model, PromptAt(), arguments)
+    address = urls.turned(plain, hubs=hubs, **kept.query(), pin=read_pins(index, pin))
     if len(address) > settings.url_limit:
         raise TooLarge(
             f"a text of {len(arguments.text)} characters: its address would have {len(address)} bytes, and up "

@@ -20,7 +20,7 @@ from lexiscope.precompute.errors import NotFound
 
 YEAR = "public, max-age=31536000, immutable"
 LIVE = ("seeds", "relation", "transition", "heads", "prompt")
-ENDLESS = ("random", "search", "sample", *LIVE)
+ENDLESS = ("random", "search", "sample", "beside", *LIVE)
 # arguments that cost the worker much, or give each page again
 ASKED = ("reading", "beforehand", "build", "pin", "vocabulary", "min_similarity", "max_similarity")
 PATHS = (*(f"/*/{page}" for page in ENDLESS), *(f"/*{name}=" for name in ASKED), "/-/metrics")

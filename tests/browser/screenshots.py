@@ -20,24 +20,22 @@ TEXT = "The capital of France is"
 LOADING = 120_000  # milliseconds that the worker has to load the model: until then the page comes again by itself
 
 
-def pages(address: str, model: str, word: str) -> dict[str, str]:
-    """A good page of each kind: the best that the overview of the model has, as its home page links to it."""
-    overview = _data(f"{address}/{model}.json?lens=cosine")
-    neuron, head = overview["agreeing"][0], overview["heads"][0]
+def pages(address: str, model: str, at: str, word: str) -> dict[str, str]:
+    """A page of each kind; `at` is layer/head/neuron: those of the README's example, which the pictures illustrate."""
+    layer, head, neuron = at.split("/")
     tokens = _data(f"{address}/{model}/search.json?q={word}")["tokens"][0]["tokens"]
-    layer_and_head = f"{head['layer']}/{head['head']}"
     return {
         "home": "/",
         "model": f"/{model}?lens=cosine",
-        "layer": f"/{model}/layer/{neuron['layer']}?lens=cosine&sort=similarity",
-        "neuron": f"/{model}/ff/{neuron['layer']}/{neuron['neuron']}?lens=cosine",
-        "head": f"/{model}/head/{layer_and_head}",
-        "subhead": f"/{model}/head/{layer_and_head}/sub/0?lens=cosine",
+        "layer": f"/{model}/layer/{layer}?lens=cosine&sort=similarity",
+        "neuron": f"/{model}/ff/{layer}/{neuron}?lens=cosine",
+        "head": f"/{model}/head/{layer}/{head}",
+        "subhead": f"/{model}/head/{layer}/{head}/sub/0?lens=cosine",
         "token": f"/{model}/token/{tokens[0]['id']}?lens=cosine",
         "search": f"/{model}/search?q={word}+puppy&lens=cosine",
         "seeds": f"/{model}/seeds?words=horse,dog,lion&lens=cosine",
         "relation": f"/{model}/relation?pairs={quote('France>French,Spain>Spanish,Germany>German')}",
-        "heads": f"/{model}/heads?words=couch,dog,run,happy&layers={head['layer']}&lens=cosine",
+        "heads": f"/{model}/heads?words=couch,dog,run,happy&layers={layer}&lens=cosine",
         "prompt": f"/{model}/prompt?text={quote(TEXT)}",
     }
 
@@ -55,12 +53,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=folder("static"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--model", help="default: the first that has layers")
+    parser.add_argument("--at", default="29/2/808", help="layer/head/neuron")
     parser.add_argument("--word", default="dog", help="whose token page to show")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     with serving("--data", asked.data.absolute()) as (_, address), chromium() as browser:
         cards = [card["model"] for card in _data(f"{address}/index.json")["models"] if card["layers"]]
-        shown = pages(address, asked.model or cards[0], asked.word)
+        shown = pages(address, asked.model or cards[0], asked.at, asked.word)
         for scheme in ("light", "dark"):
             context = browser.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})
             page = context.new_page()

@@ -118,6 +118,10 @@ def test_home_leads_on_with_the_model_that_was_read_last(visit: OpenTab) -> None
     expect(page.get_by_role("option").first).to_have_attribute("href", re.compile(f"^/{GPT2}/"))
     page.keyboard.press("Enter")
     tab.settle(f"/{GPT2}/search?q=dog&lens=cosine")
+    for kept in ("{", "null", '"x"', "[1]", '["/%zz", ""]', f'["javascript:/{GPT2}/", ""]', f'["//{GPT2}/", ""]'):
+        page.evaluate("kept => localStorage.setItem('lexiscope.page', kept)", kept)
+        tab.go("/")
+        expect(page.locator("#go-on")).to_be_hidden()
 
 
 def test_the_lens_chosen_last_is_that_of_links_of_entry(visit: OpenTab) -> None:

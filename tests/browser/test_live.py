@@ -97,7 +97,10 @@ def test_a_prompt(visit: OpenTab, script: bool) -> None:
     if script:
         page.evaluate("window.same = true")
     page.get_by_label("Text").fill("the dog and the lion")
-    page.get_by_role("button", name="Run").click()
+    if script:
+        page.get_by_label("Text").press("Control+Enter")
+    else:
+        page.get_by_role("button", name="Run").click()
     ran(page)
     assert tab.path == PROMPT
     page.get_by_role("navigation", name="Position").get_by_role("link").first.click()
@@ -120,6 +123,16 @@ def test_a_prompt(visit: OpenTab, script: bool) -> None:
     expect(page.get_by_role("table", name="Most active neurons")).to_be_visible()
     if script:
         assert page.evaluate("window.same")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_run_takes_along_what_links_do(visit: OpenTab, script: bool) -> None:
+    tab = visit(java_script_enabled=script)
+    page = tab.go(f"/{LLAMA}/prompt?hubs=hide&pin=L1N3")
+    page.get_by_label("Text", exact=True).fill("the dog")
+    page.get_by_role("button", name="Run").click()
+    ran(page)
+    assert tab.path == f"/{LLAMA}/prompt?text=the+dog&hubs=hide&pin=L1N3"
 
 
 def test_a_long_text_goes_by_post(visit: OpenTab) -> None:

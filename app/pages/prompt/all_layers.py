@@ -1,5 +1,5 @@
-"""Gather the patterns and messages of all layers and positions of a run, for one CSV: the rows that the pages of single
-layers have."""
+"""Gather the patterns and messages of all layers and positions of a run, for one CSV: their rows on the pages of single
+layers, after the tokens of the text and the changes of the run."""
 
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -36,8 +36,10 @@ class AllLayersView(ViewOfModel):
         return {"model": self.model, "convention": self.convention, "lens": self.lens}
 
     def tables(self) -> list[Table]:
-        tokens = Table("", COLUMNS, prediction.token_rows(self.runs[0]), "programs", ("convention", "lens"))
-        return [tokens, Table("", COLUMNS, chain.from_iterable(map(patterns.rows, self.runs)), "programs")]
+        first = self.runs[0]
+        of_text = [*prediction.token_rows(first), *prediction.change_rows(first.changes)]
+        text = Table("", COLUMNS, of_text, "programs", ("convention", "lens"))
+        return [text, Table("", COLUMNS, chain.from_iterable(map(patterns.rows, self.runs)), "programs")]
 
 
 def runs_of_all(shape: Shape, ask: PromptArguments, n_tokens: int) -> list[PromptArguments]:

@@ -258,7 +258,7 @@ def test_csv_of_a_search_has_all_pages(paged: TestClient, query: str) -> None:
 ])  # fmt: skip
 def test_a_page_says_when_its_csv_holds_more(paged: TestClient, path: str, whole: str | None) -> None:
     (link,) = [a for a in parsed(paged.get(path).text).all("a") if re.search(r"[.]csv(?![?]k=)", a.attributes["href"])]
-    assert link.text.strip() == (f"CSV ({whole})" if whole else "CSV")
+    assert link.text.strip() == (f"Open CSV ({whole})" if whole else "Copy CSV")
     assert ("data-copy" in link.attributes) == (whole is None), "a long one is opened, not copied"
     assert "page=" not in link.attributes["href"]
 
@@ -266,7 +266,7 @@ def test_a_page_says_when_its_csv_holds_more(paged: TestClient, path: str, whole
 def test_a_token_page_says_how_many_places_its_csv_holds(paged: TestClient) -> None:
     path = f"/{LLAMA}/token/300"
     (link,) = [a for a in parsed(paged.get(f"{path}?kind=ff_key").text).all("a") if ".csv" in a.attributes["href"]]
-    assert link.text.strip() == f"CSV (all {len(rows(paged, path + '.csv?kind=ff_key'))} places)"
+    assert link.text.strip() == f"Open CSV (all {len(rows(paged, path + '.csv?kind=ff_key'))} places)"
 
 
 def test_a_long_csv_comes_in_chunks() -> None:

@@ -95,7 +95,7 @@ def test_shared_tokens_are_marked(client: "TestClient") -> None:
         marked = {*re.findall(r'<tr id="(ff_\w+-[tb]\d+)" class="m">', html)}
         named = zip(("ff_key-t", f"ff_value-{end[0]}"), lists, strict=True)
         assert marked == {f"{name}{token}" for name, ids in named for token in ids[:25] if token in both}
-        said = f"{len(both)} of the first 30 at" if both else "none of the first 30 at"
+        said = f"{len(both)} of the first 30 tokens are at both" if both else "none of the first 30 at"
         assert f"{said} the key’s top and the value’s {end}" in re.sub(r"</?b>", "", html)
 
 

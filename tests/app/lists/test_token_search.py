@@ -54,6 +54,11 @@ def test_words_are_suggested_before_pieces(typed: str, suggested: list[str]) -> 
     assert [surface for surface, _ in search.suggest(typed, 20)][: len(suggested) or None] == suggested
 
 
+def test_a_chain_of_thousands_of_forms() -> None:
+    search = TokenSearch(TokenTable.of([b" cab" + b"s" * number for number in range(3000)]))
+    assert search.suggest("ca", 2) == [("cab", "prefix"), ("cabs", "prefix")]
+
+
 @given(
     st.lists(st.text(st.sampled_from("abAB \n\uffff"), max_size=3), max_size=12),
     st.text(st.sampled_from("abAB "), max_size=2),

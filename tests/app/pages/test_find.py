@@ -114,6 +114,7 @@ def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> N
         "map": "coherence", "text": "a dog", "layer": "1", "figure": "inverse", "as": "gpt2-medium",
         "list": "vo/21/7", "above": "chance", "class": "weakening", "min_similarity": "0.5", "layers": "1", "n": "3",
         "max_similarity": "0.6", "seed": "9", "good": "1,2", "build": "0123456789abcdef", "beforehand": "live",
+        "pin": "L1N2", "a": "L1N2", "b": "L1N3",
     }  # fmt: skip
     numbers = {
         "model": "tiny",

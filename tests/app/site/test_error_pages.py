@@ -139,6 +139,7 @@ LONG = "x" * 201
     ("heads?words=dog&layers=99", {"words": "dog", "layers": "99"}, "layers", {}),
     ("heads?words=a%2B", {"words": "a+"}, "words", {}),
     ("prompt?text=hi&off=bla", {"text": "hi", "off": "bla", "set": ""}, "off", {}),
+    ("prompt?text=hi&off=bla&pin=L1N3&hubs=hide&preset=words", {"text": "hi", "off": "bla", "set": ""}, "off", {}),
     ("prompt?text=hi&set=1&lens=cosine", {"text": "hi", "off": "", "set": "1"}, "set", {"lens": "cosine"}),
     (f"search?q={LONG}", {"q": LONG}, "q", {}),
 ])  # fmt: skip
@@ -149,14 +150,21 @@ def test_a_form_keeps_what_was_typed_and_says_which_field_is_wrong(
     assert answer.status_code in (404, 422)
     page = parsed(answer.text)
     (form,) = page.all("form", **{"class": "ask again run" if path.startswith("prompt") else "ask again"})
-    assert form.attributes["action"] == f"/{GPT2}/{path.partition('?')[0]}"
+    action = form.attributes["action"]
+    assert action.partition("?")[0] == f"/{GPT2}/{path.partition('?')[0]}"
     fields = {
         each.attributes["id"]: each for each in (*page.all("input"), *page.all("textarea")) if "id" in each.attributes
     }
     texts = {name: fields[f"again-{name}"] for name in typed}
     assert {name: each.attributes.get("value", each.text).strip() for name, each in texts.items()} == typed
     assert [name for name, each in texts.items() if "aria-invalid" in each.attributes] == ([wrong] if wrong else [])
-    assert {each.attributes["name"]: each.attributes["value"] for each in page.all("input", type="hidden")} == hidden
+    in_search = {"hubs", "preset", "pin"} if "pin" in path else set()
+    sent = {each.attributes["name"]: each.attributes["value"] for each in page.all("input", type="hidden")}
+    assert {name: text for name, text in sent.items() if name not in in_search} == hidden
+    if path.startswith("prompt"):  # what the address says goes along, and the form can be sent
+        again = client.post(action, data={"text": "hi", **hidden}, follow_redirects=False)
+        assert again.status_code == 303, again.text
+        assert ("pin=L1N3" in again.headers["location"]) is ("pin" in path)
     assert answer.text.count('id="wrong"') == bool(wrong)
     assert answer.text.count('class="detail"') == 1
 
@@ -168,6 +176,8 @@ def test_a_form_that_was_posted_is_kept_too(client: TestClient) -> None:
     assert answer.status_code == 422
     assert "a long\ntext</textarea>" in answer.text.replace("\r", "")
     assert 'value="bla"' in answer.text
+    many = "text=x&off=bla" + "".join(f"&k={number}" for number in range(9999))
+    assert len(client.post(f"/{GPT2}/prompt", content=many, headers={"Accept": "text/html"}).text) < 20_000
 
 
 @pytest.mark.parametrize(("path", "status"), [
@@ -229,6 +239,7 @@ def test_a_broken_manifest_is_one_models_affair(site_data: Path, tmp_path: Path)
         assert visitor.get(f"/{GPT2}/ff/1/5").status_code == 503
         assert visitor.get(f"/{LLAMA}/ff/1/5").status_code == 200
         assert "manifest.json" in visitor.get("/").text
+        assert f"/{GPT2}:" not in visitor.get("/llms.txt").text
 
 
 def test_a_data_folder_that_cannot_be_read() -> None:

@@ -100,13 +100,20 @@ def test_no_format_has_them(crowded: TestClient, path: str, format: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/tiny/ff/1/3?k=12", "/tiny/head/1/1/sub/2"])
-def test_tables_with_both_ends_keep_ranks_in_line(crowded: TestClient, path: str) -> None:
+def test_ends_have_their_own_ranks_and_no_gaps(crowded: TestClient, path: str) -> None:
     data = crowded.get(format_address(hidden(path), "json")).json()
     vector = data.get("value") or data.get("o")
-    expected = {entry.get("rank", at) for end in ("top", "bottom") for at, entry in enumerate(vector[end], 1)}
     tables = crowded.get(format_address(hidden(path), "md")).text.split("\n\n**")
-    (table,) = (part for part in tables if re.search(r"(value|, o) \(dot", part.partition("\n")[0]))
-    assert [int(row) for row in re.findall(r"^\| (\d+) \|", table, re.M)] == sorted(expected)
+    (table,) = (part for part in tables if re.search(r"(value|, o) \(dot\), without hubs", part.partition("\n")[0]))
+    rows = [line.split(" | ") for line in table.splitlines() if re.match(r"\| +(\d|\|)", line)]
+    for end, at in (("top", 0), ("bottom", 3)):
+        ranks = [int(row[at].strip(" |")) for row in rows if row[at].strip(" |")]
+        assert ranks == [entry.get("rank", number) for number, entry in enumerate(vector[end], 1)]
+        assert all(row[at].strip(" |") for row in rows[: len(ranks)])
+    assert "without hubs" in crowded.get(format_address(hidden(path), "tex")).text
+    assert {
+        row["hubs"] for row in csv.DictReader(io.StringIO(crowded.get(format_address(hidden(path), "csv")).text))
+    } == {"hide"}
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)

@@ -127,6 +127,24 @@ def test_switches_and_links(client: TestClient, path: str) -> None:
     assert moved.headers["location"].endswith(KEPT["both"])
 
 
+@pytest.mark.parametrize("path", [LISTS["pairs"], LISTS["head"]])
+def test_a_choice_of_pairs_is_of_its_page(client: TestClient, path: str) -> None:
+    """Links to lists of tokens, and the search box, do not take it along."""
+    page = parsed(shown := client.get(asked(path, "words")).text)
+    away = [link for link in page.links() if re.match(rf"/{GPT2}/(token|ff|head/\d+/\d+/s)", link)]
+    assert away
+    assert not [link for link in away if "preset" in link]
+    assert 'name="preset"' not in shown
+
+
+@pytest.mark.parametrize(("which", "said"), [("words", ", words only"), ("vocabulary", ", only tokens of pets")])
+def test_captions_say_what_lists_are_kept_to(client: TestClient, which: str, said: str) -> None:
+    for format in ("md", "tex"):
+        assert f"(dot){said}" in client.get(format_address(asked(NEURON, which), format)).text
+    row = next(csv.DictReader(io.StringIO(client.get(format_address(asked(NEURON, which), "csv")).text)))
+    assert row[{"words": "only"}.get(which, which)] == KEPT[which].partition("=")[2]
+
+
 def test_a_page_says_how_many_remain(client: TestClient) -> None:
     assert "<b>0 of 25</b> in the shortest list: the stored lists have 30 entries" in _plain(
         client.get(asked(NEURON, "both")).text

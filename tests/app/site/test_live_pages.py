@@ -55,7 +55,10 @@ def test_all_layers_are_in_one_file_as_on_their_pages(live: TestClient, asked: s
     expected = [row for page in single for row in page if row["panel"] in OF_PATTERNS]
     found = rows(live, f"{address}&layer=all")
     assert [row["token"] for row in found if row["panel"] == "tokens"] == [token["token"] for token in tokens]
-    assert [row for row in found if row["panel"] != "tokens"] == expected
+    assert [row for row in found if row["panel"] in OF_PATTERNS] == expected
+    changes = [row for row in single[0] if row["panel"] == "changes"]
+    assert [row for row in found if row["panel"] not in ("tokens", *OF_PATTERNS)] == changes
+    assert bool(changes) == ("off=" in asked)
     assert {row["layer"] for row in expected} == {"0", "1", "2"}
 
 

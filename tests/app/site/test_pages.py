@@ -373,7 +373,7 @@ def test_health_says_what_is_ready(client: TestClient) -> None:
 def test_robots_leave_endless_addresses_alone(client: TestClient) -> None:
     lines = client.get("/robots.txt").text.splitlines()
     assert lines[0] == "User-agent: *"
-    assert {"Disallow: /*/random", "Disallow: /*/search"} < set(lines)
+    assert {"Disallow: /*/random", "Disallow: /*/search", "Disallow: /*/beside"} < set(lines)
     # "another draw" leads on for ever, and the worker computes what each token's page links to
     assert {"Disallow: /*/sample", "Disallow: /*beforehand=", "Disallow: /*build="} < set(lines)
 
