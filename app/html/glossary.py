@@ -59,17 +59,14 @@ KIND_WORDS = {
 
 _BEGINS = "Put before every text by the tokenizer; heads often look there when they find nothing else."
 _ENDS = "Put after every text by the tokenizer, and between two; heads often look there when they find nothing else."
-# Special tokens of encoders, by the text between their brackets: BERT's, and RoBERTa's where those differ.
+# Special tokens of encoders, by the text between their brackets: BERT's and RoBERTa's, in small letters.
 MARKS = {
-    "CLS": _BEGINS,
+    "cls": _BEGINS,
     "s": _BEGINS,
-    "SEP": _ENDS,
+    "sep": _ENDS,
     "/s": _ENDS,
-    "MASK": "Stands where the model is to guess a token.",
     "mask": "Stands where the model is to guess a token.",
-    "PAD": "Fills up the shorter texts of a batch.",
     "pad": "Fills up the shorter texts of a batch.",
-    "UNK": "Stands for what the vocabulary cannot write.",
     "unk": "Stands for what the vocabulary cannot write.",
 }
 
@@ -83,4 +80,4 @@ def explain_mark(token: str) -> str:
     name = token[1:-1] if token[:1] + token[-1:] in ("[]", "<>") else ""
     if name.startswith("unused") and name[6:].isdecimal():
         return "Kept free by the makers of the vocabulary: no text has it, and training has hardly moved it."
-    return MARKS.get(name, "")
+    return MARKS.get(name.lower(), "")

@@ -1,19 +1,15 @@
-"""Write the small map on a parameter's page, which says where in the model the same words are: layers from left to
-right, and heads from top to bottom or one row of numbers of neurons. Python writes its cells, because a template takes
-longer."""
+"""Count for the small map on a parameter's page where in the model the same words are: layers from left to right, and
+heads from top to bottom or one row of numbers of neurons. templates/_mini_map.html draws it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from html import escape
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from markupsafe import Markup
-
 from lexiscope.app import urls
 from lexiscope.app.html.hubs import marked
-from lexiscope.app.html.numbers import heat
 from lexiscope.app.html.tokens import plain
 from lexiscope.app.lists.kept_tokens import KeptTokens
 from lexiscope.app.lists.view import Token, tokens_of
@@ -33,8 +29,15 @@ _head_words: WeakKeyDictionary[Index, Mapping[At, set[int]]] = WeakKeyDictionary
 
 @dataclass(frozen=True)
 class MiniMap:
-    rows: Markup
+    corner: str
+    layers: Sequence[int]
+    rows: Mapping[Any, Mapping[int, Cell]]  # by their names, the cells that are not empty, by layer
+    here: tuple[int, Any]  # the layer and the row of this parameter
     token: Token | None = None  # the token that neurons are counted by
+
+    @cached_property
+    def most(self) -> int:
+        return max([cell[0] for row in self.rows.values() for cell in row.values()], default=1)
 
 
 def head_words(index: Index) -> Mapping[At, set[int]]:
@@ -63,7 +66,7 @@ def of_heads(index: Index, view: Any) -> MiniMap | None:
         if shared and (lists or (layer, head) != here):
             title = f"L{layer}H{head}: {plain(tokens_of(index.tokens, shared[:WORDS_NAMED]))}"
             rows[head][layer] = len(shared), urls.link("head", view.model, layer, head, lens=view.lens), title
-    return MiniMap(_written("head \\ layer", index.layers, rows, here)) if any(rows.values()) else None
+    return MiniMap("head \\ layer", index.layers, rows, here) if any(rows.values()) else None
 
 
 def of_neurons(index: Index, view: Any) -> MiniMap | None:
@@ -78,25 +81,4 @@ def of_neurons(index: Index, view: Any) -> MiniMap | None:
     before = address.removesuffix("0")
     counts = count_neurons(index, token["id"], view.lens).tolist()
     row = {at: (n, f"{before}{at}{mark}{query}", f"layer {at}: {n} neurons") for at, n in enumerate(counts) if n}
-    return MiniMap(_written("layer", index.layers, {"neurons": row}, (view.layer, "neurons")), token)
-
-
-def _written(
-    corner: str, layers: Sequence[int], rows: Mapping[Any, Mapping[int, Cell]], here: tuple[int, Any]
-) -> Markup:
-    """Write the head and the rows of the table, each row with the cells that it has, by layer."""
-    most = max([cell[0] for row in rows.values() for cell in row.values()], default=1)
-    columns = {layer: at for at, layer in enumerate(layers)}
-    written = [f'<thead><tr><th scope="col">{corner}<th scope="col">', '<th scope="col">'.join(map(str, layers))]
-    written.append("</thead>\n<tbody>")
-    for name, row in rows.items():
-        cells = ["<td>"] * len(layers)
-        for layer, (count, address, title) in row.items():
-            step = heat(count / most)
-            cells[columns[layer]] += (
-                f'<a href="{escape(address)}" title="{escape(title)}" data-heat="{step}">{count}</a>'
-            )
-        if name == here[1]:
-            cells[columns[here[0]]] = '<td class="here">' + cells[columns[here[0]]].removeprefix("<td>")
-        written.append(f'\n<tr><th scope="row">{name}{"".join(cells)}')
-    return Markup("".join([*written, "\n</tbody>"]))
+    return MiniMap("layer", index.layers, {"neurons": row}, (view.layer, "neurons"), token)

@@ -162,7 +162,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "z_text": numbers.z_text,
     }
     jinja.globals |= {
-        "ALL_LAYERS": grammar.ALL_LAYERS,
         "api_endpoints": openapi_text.endpoints,
         "api_example": openapi_text.example,
         "api_type": openapi_text.type_name,
@@ -231,8 +230,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "standing": worth.standing,
         "stitching_charts": charts.stitching_charts,
         "rank_chart": run_pictures.rank_chart,
-        "RANKS_HEIGHT": run_pictures.RANKS_HEIGHT,
-        "RANKS_WIDTH": run_pictures.RANKS_WIDTH,
         "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,

@@ -59,16 +59,9 @@ def strip_map(looks: Looks) -> StripMap:
 
 
 COLUMNS = 10  # most columns of tokens in a path: of a longer text, only those that heads look at
-COLUMN, LINE, SKIPPED, BAND_GAP = (
-    56,
-    19,
-    15,
-    3,
-)  # pixels: a token's column, a part's line, left out layers, between bands
-DROP, LOOP = (
-    17,
-    30,
-)  # pixels: from the start of an arc up to its end, and how far one that looks at its own position goes
+# Pixels: a token's column, a part's line, left out layers, between bands.
+COLUMN, LINE, SKIPPED, BAND_GAP = 56, 19, 15, 3
+DROP, LOOP = 17, 30  # pixels: from an arc's start up to its end, and how far one goes that ends where it starts
 WIDEST_ARC, LARGEST_DOT, SMALLEST = 9.0, 7.0, 1.5  # pixels: width of an arc, radius of a dot, the least of either
 
 
@@ -142,7 +135,6 @@ def term_path(parts: Sequence[PartTerm], positions: int, chosen: int, n_layers: 
     return TermPath(columns, gaps, bands, drawn, max(columns.values()), y)
 
 
-RANKS_WIDTH, RANKS_HEIGHT = 340, 160  # pixels: the plot of ranks between its axes
 JUMPS, LEAST_JUMP = 4, 1.5  # how many changes of rank are named, and the least factor of one
 JUMP_LINE, NUMBER_ROOM = 13, 26  # pixels: between two names, and of the number of a layer
 
@@ -162,6 +154,7 @@ class RankStep:
 class RankChart:
     """The rank of the answer after every step of the stream, on a logarithmic axis with rank 1 at the top."""
 
+    width, height = 340, 160  # pixels: the plot between its axes
     steps: Sequence[RankStep]
     ticks: Sequence[tuple[int, float]]  # ranks, and their heights
     layers: Sequence[tuple[int, float]]  # layers, and where they are
@@ -172,7 +165,7 @@ def rank_chart(rows: Sequence[EvolutionRow], position: int) -> RankChart:
     ranks = [row["answer_rank"][position] for row in rows]
     names = [f"L{row['layer']} {row['after']}".replace("L0 emb", "emb").replace("ff", "FF") for row in rows]
     powers = range(max(1, math.ceil(math.log10(max(ranks)))) + 1)
-    across, down = RANKS_WIDTH / (len(rows) - 1), RANKS_HEIGHT / powers[-1]
+    across, down = RankChart.width / (len(rows) - 1), RankChart.height / powers[-1]
     steps = [
         RankStep(name, round(at * across, 1), round(math.log10(rank) * down, 1), rank, ranks[max(0, at - 1)])
         for at, (name, rank) in enumerate(zip(names, ranks, strict=True))
@@ -182,5 +175,5 @@ def rank_chart(rows: Sequence[EvolutionRow], position: int) -> RankChart:
     changes = {step: max(step.rank, step.before) / min(step.rank, step.before) for step in steps}
     named = [step for step in sorted(steps, key=lambda step: -changes[step])[:JUMPS] if changes[step] >= LEAST_JUMP]
     named.sort(key=lambda step: step.y)
-    jumps = zip(named, spread([step.y for step in named], JUMP_LINE, 0, RANKS_HEIGHT), strict=True)
+    jumps = zip(named, spread([step.y for step in named], JUMP_LINE, 0, RankChart.height), strict=True)
     return RankChart(steps, [(10**power, round(power * down, 1)) for power in powers], layers, list(jumps))

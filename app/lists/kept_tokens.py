@@ -135,7 +135,7 @@ def first_entries(entries: Sequence[E], outside: frozenset[int], n: int | None) 
     if not outside:
         return list(entries[:n])
     ranked: Iterator[Any] = ({**entry, "rank": rank} for rank, entry in enumerate(entries, 1))
-    return [*islice((entry for entry in ranked if outside.isdisjoint(_ids(entry))), n)]
+    return [*islice((entry for entry in ranked if outside.isdisjoint(ids_of(entry))), n)]
 
 
 def keep_vectors(vectors: Sequence[L], outside: frozenset[int], n: int) -> list[L]:
@@ -145,7 +145,7 @@ def keep_vectors(vectors: Sequence[L], outside: frozenset[int], n: int) -> list[
 
 
 def without_pairs(pairs: Iterable[TokenPair], left_out: frozenset[int]) -> Iterator[TokenPair]:
-    return (pair for pair in pairs if left_out.isdisjoint(_ids(pair)))
+    return (pair for pair in pairs if left_out.isdisjoint(ids_of(pair)))
 
 
 def split_nearest(index: Index, nearest: Sequence[ScoredToken]) -> tuple[list[ScoredToken], list[Token]]:
@@ -206,7 +206,7 @@ class _Walk:
             case dict():
                 hubs = self.hubs(value.get("lens"), hubs)
                 return {name: self._filter_field(name, part, hubs) for name, part in value.items()}
-            case list() | tuple() if value and isinstance(value[0], dict) and _ids(value[0]):
+            case list() | tuple() if value and isinstance(value[0], dict) and ids_of(value[0]):
                 return self._kept(value, hubs)
             case list() | tuple() if value and (isinstance(value[0], dict | list | tuple) or is_dataclass(value[0])):
                 return type(value)([self.filter_value(part, hubs) for part in value])
@@ -224,7 +224,7 @@ class _Walk:
         """Return the entries of a list that may stand there. If any entry is left out, the others get their ranks."""
         kept = []
         for rank, entry in enumerate(entries, 1):
-            ids = _ids(entry)
+            ids = ids_of(entry)
             if not (self.outside if "id" in entry else self.outside_pairs).isdisjoint(ids):
                 self.only_hidden += 1
             elif not hubs.isdisjoint(ids):
@@ -234,7 +234,7 @@ class _Walk:
         return kept if len(kept) < len(entries) else list(entries)
 
 
-def _ids(entry: Any) -> tuple[int, ...]:
+def ids_of(entry: Any) -> tuple[int, ...]:
     """Return the tokens of an entry: its own, the two sides of a pair, or the other side of a pair that holds a token;
     none for what is no entry of a list by score."""
     if entry.keys() >= _TOKEN:

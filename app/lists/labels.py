@@ -192,7 +192,8 @@ def shown(index: Index, filed: FiledLabel) -> ShownLabel:
 
 
 def parameter_name(about: LabelAddress) -> str:
-    """Write the name of the parameter that a label is about: L16H6 VO, L10N2361 ff_value, L8H11.5, or "the model"."""
+    """Write the name of a parameter in the one way that addresses and pages have: L8H11.5, L10N2361 or, of what a label
+    is about, also L16H6 VO, L10N2361 ff_value or "the model"."""
     where = f"L{about.layer}{'N' if about.parameter == 'neuron' else 'H'}{about.index}"
     match about.parameter:
         case "":

@@ -16,6 +16,7 @@ from lexiscope.app.lists.worth import CHANCE, ThroughNorm, through_norm
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layer.lists import Chance, Moments
 from lexiscope.precompute.index.layer.shard import Shard
+from lexiscope.precompute.index.not_stored import check_kinds
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.answers import NOT_STORED as NOT_STORED
 from lexiscope.precompute.live.wire.answers import ReadingAnswer, put_words
@@ -44,9 +45,10 @@ MOMENTS: Any = Field(
 THROUGH_NORM: Any = Field(
     exclude_if=lambda value: value is None, description="Only of a vector that writes and whose list means little"
 )
-SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # kinds of vectors by their names on a subhead's page
 COSINE_DIGITS = 4
-# Kinds of vectors by their names on a direction's page.
+# Kinds of vectors by their names on the page of a neuron, of a subhead, and of a direction.
+NEURON_KINDS = {"key": "ff_key", "up": "ff_up", "value": "ff_value"}
+SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}
 SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}
 
 
@@ -86,6 +88,18 @@ class Reading:
 
     name: str  # how the lists were computed: norm, first, ...
     vectors: Mapping[str, VectorReading]
+
+
+def stored_rows(index: Index, kinds: Mapping[str, str], number: int, sub: int = 0) -> dict[str, tuple[str, int]]:
+    """Return the kind and the row of each stored vector of a neuron or, with `sub`, of a part of a head, by its name;
+    raise NotStored if there is none."""
+    of_model = {name: kind for name, kind in kinds.items() if kind in index.shape.kinds}
+    check_kinds(index, *of_model.values())
+    stored = {name: kind for name, kind in of_model.items() if kind in index.stored.kinds}
+    return {
+        name: (kind, number if kind.startswith("ff_") else index.shape.row(kind, number, sub))
+        for name, kind in stored.items()
+    }
 
 
 def stored_vectors(

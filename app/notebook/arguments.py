@@ -2,7 +2,7 @@
 same words whether an index or a server would answer."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index as as_int  # accepts integers of numpy, too, such as those in frames
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -90,19 +90,13 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 def search_words(values: Sequence[Any]) -> str:
     """Return a search as people type it: one text stays as it is; of several texts, those with a space or a comma are
     quoted, so that they stay together."""
-    several = words(values)
-    if len(several) == 1:
-        return several[0]
-    return " ".join(f'"{word}"' if any(c.isspace() or c == "," for c in word) else word for word in several)
+    return _one_text(values, " ", lambda word: any(c.isspace() or c == "," for c in word))
 
 
 def seed_words(values: Sequence[Any]) -> str:
     """Return the seed words as one text: an argument with a space becomes one quoted word, unless it is a sum such as
     `king - man`."""
-    several = words(values)
-    if len(several) > 1:
-        several = tuple(f'"{word}"' if " " in word.strip() and not _ADDED_UP.search(word) else word for word in several)
-    terms = " ".join(several)
+    terms = _one_text(values, " ", lambda word: " " in word.strip() and not _ADDED_UP.search(word))
     if not parse_terms(terms):
         raise _no_words()
     return terms
@@ -111,10 +105,14 @@ def seed_words(values: Sequence[Any]) -> str:
 def word_groups(values: Sequence[Any]) -> str:
     """Return words for heads as one text: of several texts, those with a space are quoted, unless they are a mean such
     as `horse + lion`."""
+    return _one_text(values, ",", lambda word: " " in word.strip() and not set(word) & set('+,"'))
+
+
+def _one_text(values: Sequence[Any], between: str, is_quoted: Callable[[str], bool]) -> str:
     several = words(values)
     if len(several) == 1:
         return several[0]
-    return ",".join(f'"{word}"' if " " in word.strip() and not set(word) & set('+,"') else word for word in several)
+    return between.join(f'"{word}"' if is_quoted(word) else word for word in several)
 
 
 def seed_kinds(value: str | Iterable[str]) -> tuple[str, ...]:

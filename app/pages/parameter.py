@@ -23,6 +23,7 @@ from lexiscope.app.lists.matches import Matches, matches_of, version_of_matches
 from lexiscope.app.lists.notes import direction_note, neuron_note, subhead_note
 from lexiscope.app.lists.similarity import Agreement, End, OfMatrices, Shuffled, agreement
 from lexiscope.app.lists.vectors import (
+    NEURON_KINDS,
     NOT_STORED,
     SHARE,
     SIDE_KINDS,
@@ -32,6 +33,7 @@ from lexiscope.app.lists.vectors import (
     Vector,
     VectorReading,
     shares,
+    stored_rows,
     stored_vectors,
     vector_reading,
 )
@@ -40,7 +42,7 @@ from lexiscope.app.lists.worth import COSINES, Cosines, cosines_as_data, mismatc
 from lexiscope.app.pages.page import Address, AnyReading, LensArguments, ModelSite, Page, entries_shown
 from lexiscope.app.urls import PICTURE_FORMATS
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.not_stored import check_lens
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.asks import ReadingAsk
 from lexiscope.precompute.shape import FACTORS
@@ -71,11 +73,10 @@ class NeuronAt(ParameterAt):
     neuron: Annotated[int, Field(ge=0, description="A neuron of the layer, from 0", examples=[432])]
 
     def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
-        of_model = {name: f"ff_{name}" for name in ("key", "up", "value") if f"ff_{name}" in index.shape.kinds}
-        check_kinds(index, *of_model.values())
+        rows = stored_rows(index, NEURON_KINDS, self.neuron)
         index.shard(self.layer)
         check_number(index, "neuron", self.neuron, index.shape.d_mlp)
-        return {name: (kind, self.neuron) for name, kind in of_model.items() if kind in index.stored.kinds}
+        return rows
 
 
 class OfHeadAt(ParameterAt):
@@ -84,12 +85,11 @@ class OfHeadAt(ParameterAt):
     def rows(self, index: Index, kinds: Mapping[str, str], what: str, number: int) -> dict[str, tuple[str, int]]:
         """Return the kind of vector and the row of each vector of a subhead (channel) or a singular direction of the
         head."""
-        check_kinds(index, *kinds.values())
+        rows = stored_rows(index, kinds, self.head, number)
         index.shard(self.layer)
         check_number(index, "head", self.head, index.shape.n_heads)
         check_number(index, what, number, index.shape.d_head)
-        stored = {name: kind for name, kind in kinds.items() if kind in index.stored.kinds}
-        return {name: (kind, index.shape.row(kind, self.head, number)) for name, kind in stored.items()}
+        return rows
 
 
 class SubheadAt(OfHeadAt):

@@ -14,12 +14,13 @@ from starlette.requests import Request
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.kept_tokens import KeptTokens
+from lexiscope.app.lists.labels import parameter_name
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.settings import Settings
 from lexiscope.app.urls import ALL_FORMATS, SEGMENTS
 from lexiscope.precompute.errors import BadRequest, IndexFault, OtherBuild
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.parameter_names import parameter_named, written_name
+from lexiscope.precompute.index.parameter_names import parameter_named
 from lexiscope.precompute.shape import Preset
 
 MOST_PINNED = 8
@@ -122,7 +123,7 @@ def check_build(request: Request, index: Index, build: str) -> None:
 def read_pins(index: Index, pin: str) -> str:
     """Return the pinned parameters as addresses write them: each once, by the one name that it has there."""
     named = (parameter_named(index.manifest.model, index.shape, text) for text in pin.split(",") if text.strip())
-    pins = list(dict.fromkeys(map(written_name, named)))
+    pins = list(dict.fromkeys(map(parameter_name, named)))
     if len(pins) > MOST_PINNED:
         raise BadRequest(f"pin names {len(pins)} parameters: up to {MOST_PINNED} can be pinned at once")
     return ",".join(pins)

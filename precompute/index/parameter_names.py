@@ -53,14 +53,6 @@ def parameter_named(model: str, shape: Shape, text: str) -> LabelAddress:
     raise BadRequest(f"{text[:100]!r} names no parameter of {model}: write such as {examples}")
 
 
-def written_name(place: LabelAddress) -> str:
-    """Write a parameter's name in the one way that addresses of pages have."""
-    if place.kind == "ff":
-        return f"L{place.layer}N{place.index}"
-    rest = {"head": "", "sub": f".{place.sub}", "svd": f".svd{place.sub}"}[place.kind]
-    return f"L{place.layer}H{place.index}{rest}"
-
-
 def _read(model: str, text: str) -> list[LabelAddress]:
     for pattern, kinds in _NAMES:
         if match := pattern.fullmatch(text.strip()):

@@ -2,14 +2,15 @@
 layers, after the tokens of the text and the changes of the run."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.view import ViewOfModel
 from lexiscope.app.pages.prompt import patterns, prediction
-from lexiscope.app.pages.prompt.panel import COLUMNS, Record
+from lexiscope.app.pages.prompt.panel import COLUMNS
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import OWN_LISTS, PromptAnswer
 from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk
@@ -38,11 +39,7 @@ class AllLayersView(ViewOfModel):
         first = self.runs[0]
         of_text = [*prediction.token_rows(first), *prediction.change_rows(first.changes)]
         text = Table("", COLUMNS, of_text, "programs", ("convention", "lens"))
-        return [text, Table("", COLUMNS, self._rows(), "programs")]
-
-    def _rows(self) -> Iterator[Record]:
-        for run in self.runs:
-            yield from patterns.rows(run)
+        return [text, Table("", COLUMNS, chain.from_iterable(map(patterns.rows, self.runs)), "programs")]
 
 
 def runs_of_all(shape: Shape, ask: PromptArguments, n_tokens: int) -> list[PromptArguments]:

@@ -14,7 +14,7 @@ from tests.support.pages import parsed
 TEMPLATES = sorted(path for path in folder("templates").iterdir() if path.suffix in (".html", ".svg"))
 APP = folder("templates").parent / "app"
 PROGRAMS = sorted(APP.rglob("*.py"))
-WRITERS = tuple(APP / "html" / f"{name}.py" for name in ("tokens", "tables", "mini_map"))  # those that make tags
+WRITERS = tuple(APP / "html" / f"{name}.py" for name in ("tokens", "tables"))  # those that make tags
 FORBIDDEN = {
     "inline style": r"<style|\sstyle\s*=",
     "inline script": r"<script(?![^>]*\ssrc=)",
