@@ -228,7 +228,7 @@ def test_seed_results_are_named_as_show_wants_it(data: Path, kind: str, index: i
     assert isinstance(console.file, io.StringIO)
     row = next(line for line in console.file.getvalue().splitlines() if kind in line and shown in line)
     assert {shown, kind, "1.500", "0.500", "0.250"} <= set(row.split())
-    assert "a fit of 1.250" in console.file.getvalue()
+    assert "the best of all vectors stays below 1.250" in console.file.getvalue()
 
 
 @pytest.mark.parametrize(("command", "code", "said"), [
