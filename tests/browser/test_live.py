@@ -224,7 +224,7 @@ def test_pages_without_their_worker_come_again_until_it_is_there(
         loaded = load_model(LLAMA, site_data, "cpu", 1)
         started.enter_context(listening(create_worker(loaded.engine, LLAMA, loaded.weights, Settings()), socket))
         for tab, where in ((with_script, f"{path}#main"), (without, path)):
-            expect(tab.page.get_by_role("heading", level=1)).to_contain_text("dog,lion")
+            expect(tab.page.get_by_role("heading", level=1)).to_contain_text("dog, lion")
             expect(tab.page.get_by_role("region", name="Vectors found")).to_be_visible()
             assert unquote(tab.path) == where
             assert all("503" in complaint for complaint in tab.complaints)
