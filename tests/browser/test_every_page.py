@@ -8,8 +8,6 @@ import pytest
 from tests.browser.tabs import OpenTab, check_in_light_and_dark
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES
 
-FIRST_ROW = "Math.min(...[...document.querySelectorAll('main tbody tr')].map(row => row.getBoundingClientRect().top))"
-
 PAIRS_ON_A_CARD = """card => {
   const [from, to] = document.querySelectorAll(".t");
   card.classList.remove("none");
@@ -49,13 +47,6 @@ def test_script_moves_nothing(visit: OpenTab, name: str) -> None:
         boxes = [heading.bounding_box() for heading in page.get_by_role("heading").all()]
         places.append([round(box["y"]) for box in boxes if box])
     assert places[0] == places[1] != []
-
-
-@pytest.mark.parametrize("name", ["layer", "vectors", "sample"])
-def test_the_first_row_stands_on_the_first_screen(visit: OpenTab, name: str) -> None:
-    """A text that explains a table is short, or folded."""
-    page = visit(viewport={"width": 1280, "height": 900}).go(PAGES[name])
-    assert page.evaluate(FIRST_ROW) <= 450
 
 
 def test_a_long_list_of_high_bias_ends_in_dots(visit: OpenTab) -> None:
