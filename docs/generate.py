@@ -80,7 +80,7 @@ def commands() -> Iterator[str]:
 
 
 def names() -> Iterator[str]:
-    """What `import lexiscope` has, with the first sentence of each name's description."""
+    """List what `import lexiscope` has, with the first sentence of each name's description."""
     import lexiscope
 
     yield "| name | what it is |\n|---|---|"

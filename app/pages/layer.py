@@ -127,7 +127,7 @@ class LayerArguments(LensArguments):
 
 
 class SimilarityBin(TypedDict):
-    """How many neurons of the layer have a similarity (the larger of both ends) from `min_similarity` on and less than
+    """Counts the neurons of the layer with a similarity (the larger of both ends) from `min_similarity` on and less than
     `max_similarity`, and how many have one by chance, with another neuron's value."""
 
     min_similarity: float

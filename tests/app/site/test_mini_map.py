@@ -60,7 +60,7 @@ def test_heads_that_share_words(client: TestClient, model: str, path: str, own: 
 
 @pytest.mark.parametrize("path", [f"/{GPT2}/ff/1/5", f"/{LLAMA}/ff/0/47?lens=cosine", f"/{DIFFERENCE}/ff/1/5"])
 def test_layers_whose_neurons_list_the_word(client: TestClient, path: str) -> None:
-    """As many as the table of the layer has that the number links to."""
+    """The number is that of the rows of the table which it links to."""
     found = cells(client.get(path).text)
     assert found
     for address, count in found.items():

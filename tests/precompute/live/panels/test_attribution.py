@@ -202,7 +202,7 @@ def test_the_largest_terms_are_listed_with_what_heads_look_at(every: Case) -> No
 
 
 def test_the_path_has_the_largest_heads_and_neurons(every: Case) -> None:
-    """Of either kind, however small beside the other, and where each head looks most."""
+    """The path has the largest terms of either kind, however small beside the other, and where each head looks most."""
     found, at = asked(every)
     heads = {(row["layer"], head): term for row in found["layers"] for head, term in enumerate(row["heads"])}
     run = every.run(every.engine.words.prompt(TEXT))
