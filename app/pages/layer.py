@@ -127,8 +127,8 @@ class LayerArguments(LensArguments):
 
 
 class SimilarityBin(TypedDict):
-    """Counts the neurons of the layer with a similarity (the larger of both ends) from `min_similarity` on and less than
-    `max_similarity`, and how many have one by chance, with another neuron's value."""
+    """Counts the neurons of the layer with a similarity (the larger of both ends) from `min_similarity` on and less
+    than `max_similarity`, and those that have one by chance, with another neuron's value."""
 
     min_similarity: float
     max_similarity: float | None  # None: the last one also holds 1
