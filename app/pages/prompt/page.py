@@ -32,6 +32,7 @@ from lexiscope.precompute.live.wire.answers import (
     HeadPattern,
     Predicted,
     PromptAnswer,
+    Sheet,
     TextNeuron,
     Token,
     TokenPattern,
@@ -103,6 +104,7 @@ class PromptView(ViewOfModel):
     looks: list[list[list[float]]] | None = None  # by layer and head: attention weights from the position
     patterns: list[HeadPattern] | None = None
     patterns_by_token: list[TokenPattern] | None = None
+    sheet: Sheet | None = None
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # the neuron that the visitor asked about, if any
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
