@@ -3,11 +3,12 @@ for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError
-from lexiscope.precompute.live.batches import halving, of_like_length
+from lexiscope.precompute.live.batches import free_memory, halving, of_like_length
 from lexiscope.precompute.live.cost import progress_cost, row_cost, token_cost
 from lexiscope.precompute.live.first_tokens import first_tokens
 from lexiscope.precompute.live.panels import PANELS
@@ -86,9 +87,10 @@ class Prompts:
         numbers = list(jobs)
         progress = Progress(self.w, list(jobs.values()), step, cancelled)
         lengths = [len(jobs[number].tokens) for number in numbers]
+        free = partial(free_memory, self.w.device)
         for group in of_like_length(lengths, [2 if jobs[number].ask.changes else 1 for number in numbers]):
             together = [numbers[at] for at in group]
-            results = halving([jobs[n] for n in together], lambda batch: self._run(batch, progress), self._free)
+            results = halving([jobs[n] for n in together], lambda batch: self._run(batch, progress), free)
             answers |= zip(together, results, strict=True)
         return [answers[number] for number in range(len(asks))]
 
@@ -124,7 +126,7 @@ class Prompts:
         records = [job.records() for job in jobs]
         rows = [record for pair in records for record in pair]
         for record in rows:
-            record.value_norms = self.tables.value_norms if record.keeps & {"neurons", "columns"} else None
+            record.value_norms = self.tables.value_norms if "peaks" in record.keeps else None
         tokens = padded([row.tokens for row in rows], self.words.padding, w.device)
         lengths = [len(row.tokens) for row in rows]
         recorder = Recorder(rows, lambda layer: progress.add("run", sum(lengths) * progress.layer_cost * (layer > 0)))
@@ -144,7 +146,10 @@ class Prompts:
             else:
                 k = job.ask.k
                 first = [predicted(w.shape.predicts, ids[:k], p[:k]) for ids, p in likely[mine]]
-                answers.append(self._answer(job, pair, first, progress))
+                try:
+                    answers.append(self._answer(job, pair, first, progress))
+                except LexiscopeError as error:
+                    answers.append(error)
         return answers
 
     def _answer(
@@ -167,7 +172,3 @@ class Prompts:
         }
         answer.update(fields)  # type: ignore[typeddict-item]  # each panel names its own
         return answer
-
-    def _free(self) -> None:
-        if self.w.device.type == "cuda":
-            torch.cuda.empty_cache()

@@ -1,6 +1,15 @@
 """The panels of a run, which are the parts of its page: a module for each, and the table of all of them."""
 
-from lexiscope.precompute.live.panels import attention, attribution, coverage, evolution, neurons, patterns, sheet
+from lexiscope.precompute.live.panels import (
+    attention,
+    attribution,
+    coverage,
+    evolution,
+    neurons,
+    patterns,
+    sheet,
+    sweep,
+)
 from lexiscope.precompute.live.panels.panel import Panel
 
 PANELS: tuple[Panel, ...] = (
@@ -11,4 +20,5 @@ PANELS: tuple[Panel, ...] = (
     neurons.PANEL,
     coverage.PANEL,
     attribution.PANEL,
+    sweep.PANEL,
 )

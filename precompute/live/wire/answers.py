@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
-PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "coverage", "attribution"]
+PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "coverage", "attribution", "sweep"]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -284,6 +284,37 @@ class Attribution(TypedDict):
     path: list[PartTerm]  # the heads and neurons with the largest and the most negative terms, some of each kind
 
 
+SWEEP_NAMED = 50  # parts of a sweep that have their words: those with the largest changes
+
+
+class SweptPart(TypedDict):
+    """A head or a neuron that was switched off at all positions."""
+
+    layer: int
+    head: int | None
+    neuron: int | None
+    change: float  # of the log probability of the token, without this part
+    direct: float  # its term of the attribution
+    strength: float | None  # of a neuron, over the text
+    end: End | None  # the end of a neuron's value that has the tokens which its coefficient at the position promotes
+    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # the first pairs of words of a head's VO
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens of a neuron's value
+    computed: Annotated[NotRequired[bool], COMPUTED]
+
+
+class Sweep(TypedDict):
+    """What switching heads or neurons off, one by one, changes at the position, beside their direct effects."""
+
+    token: Token
+    against: Token | Literal["mean", "none"]  # what direct effects are compared with
+    log_p: float  # with all parts; the cosine, where the model predicts no tokens, as in all changes
+    over: Literal["heads", "neurons"]
+    of: int  # how many parts were switched off
+    cut: float | None  # the least strength of the neurons; None for heads
+    spearman: float | None  # the rank correlation of changes and direct effects: near -1 if these told importance
+    parts: list[SweptPart]  # the largest change first
+
+
 class PromptAnswer(TypedDict):
     predicts: Predicts  # what the numbers `p` of prediction and evolution are
     tokens: list[Token]
@@ -306,6 +337,7 @@ class PromptAnswer(TypedDict):
     strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
+    sweep: NotRequired[Sweep | None]
 
 
 # Words
