@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.bias import biased_tokens
 from lexiscope.app.lists.first_tokens import FirstLists
-from lexiscope.app.lists.view import Token, visible
+from lexiscope.app.lists.view import visible
 from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
 from lexiscope.precompute.live.wire.answers import HeadPattern, Look, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import PromptArguments
@@ -30,15 +30,11 @@ REPEATS, REPEATS_SHARE = 3, 4  # a word repeats if it stands in so many rows, an
 NAMED_REPEATS = 2  # words that a table's title names
 LISTS = {"looks_for": "pattern", "found_by": "found_by", "sends": "message"}  # names of the lists, and their fields
 
-
-class RepeatedWord(TypedDict):
-    """A word that a head lists at many tokens of the text."""
-
-    list: str  # looks_for, found_by or sends
-    word: str  # without case and surrounding space
-    rows: int  # in whose lists it stands
-    of: int  # rows of the table
-    tokens: list[Token]  # the tokens of these lists that are this word
+# A word that a head lists at many tokens of the text: in how many rows' lists it stands, of how many, and as which
+# tokens. The list is looks_for, found_by or sends; the word is without case and surrounding space.
+RepeatedWord = TypedDict(
+    "RepeatedWord", {"list": str, "word": str, "rows": int, "of": int, "tokens": list[ScoredToken]}
+)
 
 
 def add_repeats(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
@@ -48,20 +44,18 @@ def add_repeats(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -
     biased, surface = biased_tokens(lists.index, lists.lens), lists.index.tokens.surface
     repeats: list[RepeatedWord] = []
     for name, field in LISTS.items():
-        found: dict[str, dict[int, Token]] = {}
-        counts: dict[str, int] = {}
-        for row in rows:
+        found: dict[str, dict[int, dict[int, ScoredToken]]] = {}  # word -> row -> id -> token
+        for at, row in enumerate(rows):
             listed: list[ScoredToken] = row[field]  # type: ignore[literal-required]
-            kept = [token for token in listed if not biased[token["id"]] and token["id"] not in lists.hubs]
-            for token in kept:
-                found.setdefault(surface(token["token"]), {})[token["id"]] = {"id": token["id"], "token": token["token"]}
-            for word in {surface(token["token"]) for token in kept}:
-                counts[word] = counts.get(word, 0) + 1
-        repeats += [
-            {"list": name, "word": word, "rows": count, "of": len(rows), "tokens": [*found[word].values()]}
-            for word, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-            if count >= max(REPEATS, len(rows) / REPEATS_SHARE)
-        ]
+            for token in listed:
+                if not biased[token["id"]] and token["id"] not in lists.hubs:
+                    found.setdefault(surface(token["token"]), {}).setdefault(at, {})[token["id"]] = token
+        for word, by_row in sorted(found.items(), key=lambda each: (-len(each[1]), each[0])):
+            if len(by_row) >= max(REPEATS, len(rows) / REPEATS_SHARE):
+                spellings = [
+                    *{number: token for of_row in by_row.values() for number, token in of_row.items()}.values()
+                ]
+                repeats.append({"list": name, "word": word, "rows": len(by_row), "of": len(rows), "tokens": spellings})
     answer["repeats_of_head"] = repeats if "patterns_by_token" in answer else None
 
 

@@ -493,7 +493,7 @@ def test_a_gated_neuron_that_was_asked_about_shows_its_up(live: TestClient) -> N
 
 
 def test_words_that_a_head_repeats(live: TestClient) -> None:
-    """Counted once a row, whatever their case and spaces, and highlighted; those that any list may hold do not count."""
+    """Counted once a row, whatever their case and spaces, and highlighted."""
     path = f"/{GPT2}/prompt.json?text=the+dog+and+the+lion+and+the+horse&panel=patterns&rows=tokens&layer=1&k=20"
     found = 0
     for head in range(4):
@@ -507,7 +507,9 @@ def test_words_that_a_head_repeats(live: TestClient) -> None:
             found += 1
         html = live.get(f"{path.replace('.json', '')}&head={head}").text
         assert ("<mark>" in html) == bool(view["repeats_of_head"])
-        listed = [row for row in rows(live, f"{path.replace('.json', '.csv')}&head={head}") if row["panel"] == "repeats"]
-        assert [float(row["value"]) for row in listed] == [each["rows"] for each in view["repeats_of_head"]]
+        listed = rows(live, f"{path.replace('.json', '.csv')}&head={head}")
+        assert [float(row["value"]) for row in listed if row["panel"] == "repeats"] == [
+            each["rows"] for each in view["repeats_of_head"]
+        ]
     assert found
     assert live.get(DATA).json()["repeats_of_head"] is None
