@@ -33,6 +33,7 @@ from lexiscope.precompute.live.wire.answers import (
     HeadPattern,
     Predicted,
     PromptAnswer,
+    Sheet,
     TextNeuron,
     Token,
     TokenPattern,
@@ -105,6 +106,7 @@ class PromptView(ViewOfModel):
     patterns: list[HeadPattern] | None = None
     patterns_by_token: list[TokenPattern] | None = None
     repeats_of_head: list[RepeatedWord] | None = None  # with `rows=tokens`: words that stand in many rows
+    sheet: Sheet | None = None
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # the neuron that the visitor asked about, if any
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for

@@ -1,7 +1,8 @@
 """Show the panel `patterns`: what heads look for and send, in McCormick's tables: all heads of a layer at one token of
 a text, or all tokens of the text at one head."""
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
@@ -30,11 +31,15 @@ REPEATS, REPEATS_SHARE = 3, 4  # a word repeats if it stands in so many rows, an
 NAMED_REPEATS = 2  # words that a table's title names
 LISTS = {"looks_for": "pattern", "found_by": "found_by", "sends": "message"}  # names of the lists, and their fields
 
-# A word that a head lists at many tokens of the text: in how many rows' lists it stands, of how many, and as which
-# tokens. The list is looks_for, found_by or sends; the word is without case and surrounding space.
-RepeatedWord = TypedDict(
-    "RepeatedWord", {"list": str, "word": str, "rows": int, "of": int, "tokens": list[ScoredToken]}
-)
+
+class RepeatedWord(TypedDict):
+    """A word that a head lists at many tokens of the text."""
+
+    list: str  # looks_for, found_by or sends
+    word: str  # without case and surrounding space
+    rows: int  # in whose lists it stands
+    of: int  # rows of the table
+    tokens: Sequence[ScoredToken]  # which tokens of these lists are this word
 
 
 def add_repeats(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
@@ -52,10 +57,8 @@ def add_repeats(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -
                     found.setdefault(surface(token["token"]), {}).setdefault(at, {})[token["id"]] = token
         for word, by_row in sorted(found.items(), key=lambda each: (-len(each[1]), each[0])):
             if len(by_row) >= max(REPEATS, len(rows) / REPEATS_SHARE):
-                spellings = [
-                    *{number: token for of_row in by_row.values() for number, token in of_row.items()}.values()
-                ]
-                repeats.append({"list": name, "word": word, "rows": len(by_row), "of": len(rows), "tokens": spellings})
+                tokens = [*ChainMap(*by_row.values()).values()]
+                repeats.append({"list": name, "word": word, "rows": len(by_row), "of": len(rows), "tokens": tokens})
     answer["repeats_of_head"] = repeats if "patterns_by_token" in answer else None
 
 

@@ -202,7 +202,7 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     neuron_terms = [(r["layer"], r["neuron"], r["term"]) for r in attribution["raises"] if r["neuron"] is not None]
     check("layer neuron value", neuron_terms, panel="attribution", part="neuron", end="top")
     assert {row["model"] for row in found} == {GPT2}
-    lists = {"patterns", "found_by", "message", "messages"}
+    lists = {"patterns", "found_by", "message", "messages", "sheet"}
     assert {row["panel"] for row in found if row["convention"] == "vocabulary"} == lists
     assert {row["convention"] for row in found} == {"vocabulary", ""}
     assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
@@ -507,9 +507,8 @@ def test_words_that_a_head_repeats(live: TestClient) -> None:
             found += 1
         html = live.get(f"{path.replace('.json', '')}&head={head}").text
         assert ("<mark>" in html) == bool(view["repeats_of_head"])
-        listed = rows(live, f"{path.replace('.json', '.csv')}&head={head}")
-        assert [float(row["value"]) for row in listed if row["panel"] == "repeats"] == [
-            each["rows"] for each in view["repeats_of_head"]
-        ]
+        counts = [row["value"] for row in rows(live, f"{path.replace('.json', '.csv')}&head={head}")
+                  if row["panel"] == "repeats"]  # fmt: skip
+        assert [*map(float, counts)] == [each["rows"] for each in view["repeats_of_head"]]
     assert found
     assert live.get(DATA).json()["repeats_of_head"] is None
