@@ -10,7 +10,8 @@ from lexiscope.app.pages.prompt.neurons import NEURONS
 from lexiscope.app.pages.prompt.panel import Panel
 from lexiscope.app.pages.prompt.patterns import PATTERNS
 from lexiscope.app.pages.prompt.sheet import SHEET
+from lexiscope.app.pages.prompt.sweep import SWEEP
 
 PANELS: Mapping[str, Panel] = {
-    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, COVERAGE, ATTRIBUTION)
+    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, COVERAGE, ATTRIBUTION, SWEEP)
 }
