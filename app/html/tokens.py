@@ -1,7 +1,7 @@
 """Write tokens as chips, which are small framed links to their pages with visible spaces, safe whatever text the tokens
 hold. All other HTML is in templates/."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from html import escape
 
@@ -42,9 +42,13 @@ def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = 
     )
 
 
-def list_chips(tokens: Sequence[Token], model: str, lens: str = "dot") -> Markup:
+def list_chips(tokens: Sequence[Token], model: str, lens: str = "dot", sought: Collection[int] = ()) -> Markup:
     """Write the first tokens of a list as chips. If most are such as any list may hold, they are folded, one click
-    away, as in McCormick's tables: (high bias: , . the and)."""
+    away, as in McCormick's tables: (high bias: , . the and). Tokens that are `sought` are marked, and never folded."""
+    if any(token["id"] in sought for token in tokens):
+        plain, found = Markup("{}"), Markup("<mark>{}</mark>")
+        each = [(found if token["id"] in sought else plain).format(chip(token, model, lens)) for token in tokens]
+        return Markup(" ").join(each)
     written = chips(tokens, model, lens)
     if not is_bias(tokens, lens):
         return written

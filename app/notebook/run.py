@@ -30,7 +30,7 @@ class PanelOfRun(Page[PromptView]):
         return self.json()[self.name]
 
     def _listed(self) -> Sequence[Table]:
-        return [PANELS[self.name].table(self.view)]
+        return PANELS[self.name].for_programs(self.view)
 
     def _tables(self) -> Sequence[Table]:
         return PANELS[self.name].tables(self.view)
