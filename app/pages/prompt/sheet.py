@@ -235,9 +235,9 @@ def tables(view: "PromptView") -> list[Table]:
     heads = (
         Column("head", "address", lambda row: f"L{row['layer']}H{row['head']}", sort="layer"),
         Column("position", "number", heading="#"),
-        Column("token", "token", lambda row: text[row["position"]]),
+        Column("token", "token", lambda row: text[row["position"]], css="look"),
         Column("looks_for", "words", heading="looks for", css="many"),
-        Column("attends", "token", lambda row: text[row["attends"]["position"]], "attends to"),
+        Column("attends", "token", lambda row: text[row["attends"]["position"]], "attends to", css="look"),
         Column("weight", "ratio", lambda row: row["attends"]["weight"], sort="weight"),
         Column("found_by", "words", heading="is found by", css="many"),
         Column("sends", "words", css="many"),
@@ -246,7 +246,7 @@ def tables(view: "PromptView") -> list[Table]:
     )
     neurons = (
         Column("neuron", "address", lambda row: f"L{row['layer']}N{row['neuron']}", sort="layer"),
-        Column("peak", "token", lambda row: text[row["peak"] if at is None else at], "fires at"),
+        Column("peak", "token", lambda row: text[row["peak"] if at is None else at], "fires at", css="many"),
         Column("coefficient", "number", lambda row: coefficient(row, at), format=".2f", sort="coefficient"),
         Column("strength", "number", format=".1f", sort="strength"),
         Column("key", "words", heading="reads (key)", css="many"),
