@@ -32,9 +32,11 @@ from lexiscope.precompute.live.wire.answers import (
     HeadPattern,
     Predicted,
     PromptAnswer,
+    Right,
     TextNeuron,
     Token,
     TokenPattern,
+    Truth,
     put_words,
 )
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, PromptAsk
@@ -96,6 +98,9 @@ class PromptView(ViewOfModel):
     tokens: list[Token]
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
+    word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
+    truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
+    right: Right | None = None  # how many of these were the likeliest
     appears: int | None = None  # the first layer from which on the answer stays the likeliest
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
