@@ -124,7 +124,7 @@ class Prompts:
         records = [job.records() for job in jobs]
         rows = [record for pair in records for record in pair]
         for record in rows:
-            record.value_norms = self.tables.value_norms if "neurons" in record.keeps else None
+            record.value_norms = self.tables.value_norms if record.keeps & {"neurons", "columns"} else None
         tokens = padded([row.tokens for row in rows], self.words.padding, w.device)
         lengths = [len(row.tokens) for row in rows]
         recorder = Recorder(rows, lambda layer: progress.add("run", sum(lengths) * progress.layer_cost * (layer > 0)))

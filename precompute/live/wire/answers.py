@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
-PanelName = Literal["evolution", "attention", "patterns", "neurons", "coverage", "attribution"]
+PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "coverage", "attribution"]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -175,6 +175,47 @@ class TokenPattern(TypedDict):
     message: list[ScoredToken]
 
 
+class SheetHead(TypedDict):
+    """One head at one position of the text."""
+
+    layer: int
+    head: int
+    position: int
+    looks_for: list[ScoredToken]  # the pattern of `HeadPattern`
+    found_by: list[ScoredToken]
+    attends: Look  # the position that it attends to most
+    sends: list[ScoredToken]  # the message of this position
+    message: float  # the length of this position's message
+    moved: float  # the length of the message of the position that it attends to, times the weight
+
+
+class SheetNeuron(TypedDict):
+    """One of the strongest neurons of a layer, over the whole text."""
+
+    layer: int
+    neuron: int
+    end: End  # the end of its value's list that its coefficient at the peak promotes
+    coefficients: list[float]  # by position
+    peak: int  # where the coefficient is largest; not the first position, unless it fires only there
+    strength: float  # |coefficient| there, times the value's norm
+    adds: float  # what it adds to the logit of the chosen word at the chosen position
+    key: Annotated[NotRequired[list[Token] | None], NOT_STORED]
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens at that end
+
+
+class SheetTotal(TypedDict):
+    heads: int
+    neurons: int
+
+
+class Sheet(TypedDict):
+    """Every head at every position, and the strongest neurons of every layer."""
+
+    heads: list[SheetHead]  # by layer, head and position
+    neurons: list[SheetNeuron]  # by layer, strongest first
+    total: SheetTotal  # how many rows there are
+
+
 class ActiveNeuron(TypedDict):
     layer: int
     neuron: int
@@ -287,6 +328,7 @@ class PromptAnswer(TypedDict):
     looks: NotRequired[list[list[list[float]]] | None]  # by layer and head: attention weights from the position
     patterns: NotRequired[list[HeadPattern] | None]
     patterns_by_token: NotRequired[list[TokenPattern] | None]
+    sheet: NotRequired[Sheet | None]
     neurons: NotRequired[list[ActiveNeuron] | None]  # neurons at the position, some of each layer, strongest first
     neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
