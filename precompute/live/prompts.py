@@ -71,7 +71,7 @@ class Progress:
 
 class Prompts:
     def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words, self.tables = w, words, ModelTables(w)
+        self.w, self.words, self.tables = w, words, ModelTables(w, words.special)
 
     def answers(
         self, asks: Sequence[PromptAsk], step: Step, cancelled: Callable[[], bool]

@@ -20,6 +20,7 @@ from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
+from lexiscope.app.pages.prompt.patterns import RepeatedWord
 from lexiscope.app.pages.prompt.prediction import Change, change_of
 from lexiscope.app.pages.prompt.sheet import SheetArguments, ShownRows, check_sheet, chosen_rows
 from lexiscope.app.urls import DATA_FORMATS, pack, unpack
@@ -34,10 +35,12 @@ from lexiscope.precompute.live.wire.answers import (
     HeadPattern,
     Predicted,
     PromptAnswer,
+    Right,
     Sheet,
     TextNeuron,
     Token,
     TokenPattern,
+    Truth,
     put_words,
 )
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, PromptAsk
@@ -99,6 +102,9 @@ class PromptView(ViewOfModel):
     tokens: list[Token]
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
+    word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
+    truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
+    right: Right | None = None  # how many of these were the likeliest
     appears: int | None = None  # the first layer from which on the answer stays the likeliest
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
@@ -106,6 +112,7 @@ class PromptView(ViewOfModel):
     looks: list[list[list[float]]] | None = None  # by layer and head: attention weights from the position
     patterns: list[HeadPattern] | None = None
     patterns_by_token: list[TokenPattern] | None = None
+    repeats_of_head: list[RepeatedWord] | None = None  # with `rows=tokens`: words that stand in many rows
     sheet: Sheet | None = None
     shown_rows: Annotated[ShownRows | None, PAGE_ONLY] = None  # of the sheet
     neurons: list[ActiveNeuron] | None = None
@@ -131,6 +138,11 @@ class PromptView(ViewOfModel):
     def sheet_table(self) -> Table:
         """Return the page of the sheet that is shown."""
         return PANELS["sheet"].tables(self)[0]
+
+    def repeated(self, name: str) -> frozenset[int]:
+        """Return the tokens that one list (looks_for, found_by, sends) of the head holds in many rows."""
+        found = [repeat["tokens"] for repeat in self.repeats_of_head or () if repeat["list"] == name]
+        return frozenset(token["id"] for tokens in found for token in tokens)
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "convention": self.convention, "lens": self.lens}
