@@ -30,7 +30,7 @@ ARGUMENTS = {
     "of": (str, "of the sheet: rows of heads or of neurons (default: both)"),
     "at": (natural, "of the sheet: heads at this position"),
     "word": (str, "of the sheet: rows in whose lists this word stands"),
-    "least": (amount, "of the sheet: the smallest weight, or |coefficient|"),
+    "least": (amount, "of the sheet: the smallest weight, or size of coefficient"),
     "bias": (str, "of the sheet: hide leaves out rows of high bias"),
     "sort": (str, "of the sheet: layer, moved, message, weight, adds, strength or coefficient"),
 }

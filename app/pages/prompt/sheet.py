@@ -209,8 +209,9 @@ def _list(name: str) -> Column:
 def file_tables(view: "PromptView") -> list[Table]:
     """Return the tables of files, with a row for each row of the sheet."""
     text = view.tokens
+    panel = () if view.panel == "sheet" else (constant("panel", "sheet"),)  # where other panels have rows, too
     heads = (
-        constant("of", "head"), Column("layer"), Column("head"), Column("position"),
+        *panel, constant("of", "head"), Column("layer"), Column("head"), Column("position"),
         Column("token", "token", lambda row: text[row["position"]]),
         Column("attends_position", get=lambda row: row["attends"]["position"]),
         Column("attends_token", "token", lambda row: text[row["attends"]["position"]]),
@@ -218,13 +219,14 @@ def file_tables(view: "PromptView") -> list[Table]:
         Column("message"), Column("moved"),
     )  # fmt: skip
     neurons = (
-        constant("of", "neuron"), Column("layer"), Column("neuron"), Column("position", get=lambda row: row["peak"]),
+        *panel, constant("of", "neuron"), Column("layer"), Column("neuron"),
+        Column("position", get=lambda row: row["peak"]),
         Column("token", "token", lambda row: text[row["peak"]]),
         Column("coefficient", get=lambda row: coefficient(row, None)), Column("coefficients", "list"),
         Column("strength"), Column("adds"), Column("end"), _list("key"), _list("value"),
     )  # fmt: skip
-    rows = (view.sheet["heads"], view.sheet["neurons"]) if view.sheet else ((), ())
-    return [Table("", columns, of, "programs") for columns, of in zip((heads, neurons), rows, strict=True)]
+    sheet: Any = view.sheet or {"heads": [], "neurons": []}
+    return [Table("", heads, sheet["heads"], "programs"), Table("", neurons, sheet["neurons"], "programs")]
 
 
 def tables(view: "PromptView") -> list[Table]:
