@@ -93,7 +93,7 @@ class Prompts:
         return [answers[number] for number in range(len(asks))]
 
     def _job(self, ask: PromptAsk) -> Job:
-        tokens, s = self.words.prompt(ask.text), self.w.shape
+        tokens, s = self.words.prompt(ask.text, ask.bos), self.w.shape
         if len(tokens) > self.w.n_positions:
             raise BadRequest(
                 f"the prompt has {len(tokens)} tokens, but the model has only {self.w.n_positions} positions"
@@ -156,9 +156,15 @@ class Prompts:
         panels = [panel for panel in PANELS if panel.name in ask.panel]
         fields = {name: field for panel in panels for name, field in panel.answer(run).items()}
         shown = (end for panel in panels for end in panel.vectors(fields, w.shape.gated))
+        put = self.words.put_first
+        first = self.words.bos if put is None else put
         answer: PromptAnswer = {
             "predicts": w.shape.predicts,
             "tokens": [{"id": token} for token in job.tokens],
+            "bos": {
+                "token": None if first is None else {"id": first},
+                "by": "tokenizer" if put is not None else "asked" if ask.bos else "nobody",
+            },
             "position": job.position,
             "layer": job.layer,
             "prediction": likely[0],
