@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def rows(view: "PromptView") -> Iterator[Record]:
     yield from _steps("evolution", view.evolution or (), csv_measure(view))
     yield from _steps("evolution_untouched", view.evolution_untouched or (), csv_measure(view))
+    if view.from_:
+        yield from _steps("evolution_from", view.from_.get("evolution") or (), csv_measure(view))
 
 
 def _steps(panel: str, steps: Sequence[EvolutionRow], measure: str) -> Iterator[Record]:

@@ -58,13 +58,17 @@ def appears(rows: Sequence[EvolutionRow], position: int) -> int:
 def _answer(run: PanelRun) -> Fields:
     only = only_tokens(run.w, run.ask)
     rows = [evolution(run.w, record.streams, run.ask.k, run.tick("evolution"), only) for record in run.records]
-    untouched = rows[1] if len(rows) > 1 else None
-    return {"evolution": rows[0], "evolution_untouched": untouched, "appears": appears(rows[0], run.record.position)}
+    return {
+        "evolution": rows[0],
+        "evolution_untouched": rows[1] if run.ask.changes else None,
+        "evolution_from": rows[-1] if run.ask.from_ else None,
+        "appears": appears(rows[0], run.record.position),
+    }
 
 
 PANEL = Panel(
     name="evolution",
     keeps=frozenset({"streams"}),
     answer=_answer,
-    rows=lambda w, ask, tokens: (2 if ask.changes else 1) * (2 * w.shape.n_layers + 1) * tokens,
+    rows=lambda w, ask, tokens: ask.runs * (2 * w.shape.n_layers + 1) * tokens,
 )
