@@ -82,7 +82,7 @@ class Progress:
 
 class Prompts:
     def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words, self.tables = w, words, ModelTables(w)
+        self.w, self.words, self.tables = w, words, ModelTables(w, words.special)
         self.means = MeansOfTexts(w, words)
 
     def answers(
@@ -127,17 +127,8 @@ class Prompts:
             second_position = ask.position
         token = None if ask.token is None else target(self.words, ask.token)
         against = target(self.words, ask.against) if isinstance(ask.against, Word) else ask.against
-        return Job(
-            ask,
-            tokens,
-            position,
-            layer,
-            attention_layers(s, len(tokens), layer),
-            second,
-            second_position,
-            token,
-            against,
-        )
+        attention = attention_layers(s, len(tokens), layer)
+        return Job(ask, tokens, position, layer, attention, second, second_position, token, against)
 
     def _tokens(self, text: str) -> tuple[int, ...]:
         tokens = self.words.prompt(text)
@@ -175,7 +166,7 @@ class Prompts:
         position."""
         w, lengths = self.w, [len(row.tokens) for row in rows]
         for row in rows:
-            row.value_norms = self.tables.value_norms if "neurons" in row.keeps else None
+            row.value_norms = self.tables.value_norms if row.keeps & {"neurons", "columns"} else None
         tokens = padded([row.tokens for row in rows], self.words.padding, w.device)
         recorder = Recorder(rows, lambda layer: progress.add("run", sum(lengths) * progress.layer_cost * (layer > 0)))
         last = run(w, tokens, lengths, [row.changes for row in rows], recorder)

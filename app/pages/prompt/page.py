@@ -19,6 +19,7 @@ from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
+from lexiscope.app.pages.prompt.patterns import RepeatedWord
 from lexiscope.app.pages.prompt.prediction import CHANGES, Change, change_of
 from lexiscope.app.urls import pack, unpack
 from lexiscope.precompute.errors import BadRequest, NotFound
@@ -33,10 +34,13 @@ from lexiscope.precompute.live.wire.answers import (
     MeanOver,
     Predicted,
     PromptAnswer,
+    Right,
     SecondText,
+    Sheet,
     TextNeuron,
     Token,
     TokenPattern,
+    Truth,
     put_words,
 )
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, PromptAsk
@@ -105,6 +109,9 @@ class PromptView(ViewOfModel):
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
     mean_over: MeanOver | None = None  # what the means that replace values are over
     from_: Annotated[SecondText | None, Field(alias="from")] = None
+    word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
+    truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
+    right: Right | None = None  # how many of these were the likeliest
     appears: int | None = None  # the first layer from which on the answer stays the likeliest
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
@@ -112,6 +119,8 @@ class PromptView(ViewOfModel):
     looks: list[list[list[float]]] | None = None  # by layer and head: attention weights from the position
     patterns: list[HeadPattern] | None = None
     patterns_by_token: list[TokenPattern] | None = None
+    repeats_of_head: list[RepeatedWord] | None = None  # with `rows=tokens`: words that stand in many rows
+    sheet: Sheet | None = None
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # the neuron that the visitor asked about, if any
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
@@ -130,6 +139,11 @@ class PromptView(ViewOfModel):
         """Return True if the run has a panel with lists, from which hubs (tokens in very many lists) may be left
         out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
+
+    def repeated(self, name: str) -> frozenset[int]:
+        """Return the tokens that one list (looks_for, found_by, sends) of the head holds in many rows."""
+        found = [repeat["tokens"] for repeat in self.repeats_of_head or () if repeat["list"] == name]
+        return frozenset(token["id"] for tokens in found for token in tokens)
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "convention": self.convention, "lens": self.lens}

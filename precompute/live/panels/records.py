@@ -16,12 +16,15 @@ from lexiscope.precompute.shape import Shape
 
 FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
 STRONGEST, FIRST_TOKEN_NEURONS = 20, 10  # neurons kept of a whole text, and of those that fire only on its first token
+COLUMNS = 100  # neurons of each layer whose coefficients are kept at all positions
 MOST_WEIGHTS = 2_000_000  # attention weights of an answer; if there are more, only those of the chosen layer are kept
 
 Keep = Literal[
     "streams", "states", "steps",  # the stream: at all positions after each step, or each layer; at the position
-    "weights", "chosen", "mixed", "looks",  # attention: of all heads; of the layer; mixed values; from the position
+    "weights", "mixed", "looks",  # attention: of all heads; mixed values; from the position
+    "chosen", "every",  # what the heads of the chosen layer, or of every layer, do
     "keys", "coefficients", "peaks", "neurons",  # FF: at the position; the largest of each neuron; of some, everywhere
+    "columns",  # FF: everywhere, of the strongest neurons of each layer
 ]  # fmt: skip
 
 
@@ -37,6 +40,15 @@ def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
     return range(shape.n_layers) if every else range(layer, layer + 1)
 
 
+@dataclass(frozen=True)
+class LayerHeads:
+    """What the heads of one layer read in a run, and where they look."""
+
+    states: Tensor  # (T, d_model), normed as the layer's attention reads it
+    weights: Tensor  # (n_heads, T, T), from query to key
+    rotation: Rotation | None  # of the layer, where positions are rotary
+
+
 @dataclass
 class Record:
     """One prompt among those that are run together: what to keep of its run, and what was kept."""
@@ -44,7 +56,7 @@ class Record:
     tokens: tuple[int, ...]
     changes: Changes
     position: int
-    layer: int  # the layer whose attention and states are kept as `chosen_*`
+    layer: int  # the chosen layer
     keeps: frozenset[Keep]
     neuron: int | None = None  # the neuron of that layer that was asked about
     attention: range = range(0)  # the layers whose attention weights the panel `attention` wants
@@ -57,9 +69,8 @@ class Record:
     chosen_coefficients: Tensor | None = None  # neurons: (T,) coefficients of `neuron`
     streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
     weights: dict[int, Tensor] = field(default_factory=dict)  # attention: layer -> (n_heads, T, T)
-    chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
-    chosen_weights: Tensor | None = None  # patterns: (n_heads, T, T), from query to key
-    chosen_rotation: Rotation | None = None  # patterns: the rotation in `layer`, where positions are rotary
+    heads: dict[int, LayerHeads] = field(default_factory=dict)  # patterns: by layer
+    columns: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # sheet: by layer, as `strongest`
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
     first: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, |coefficient| at position 0
     others: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, the largest |coefficient| after it
@@ -76,6 +87,13 @@ class Record:
         else."""
         first, others = self.first[layer], self.others[layer]
         return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(self.tokens) > 1)
+
+    def strength(self, layer: int) -> Tensor:
+        """Return the strength (d_mlp,) of each neuron of a layer at its peak: after the first position, unless it fires
+        there only."""
+        assert self.value_norms is not None
+        peaks = torch.where(self.first_only(layer), self.first[layer], self.others[layer])
+        return peaks * self.value_norms[layer]
 
     def keep_strongest(self, layer: int, coefficients: Tensor) -> None:
         """Keep those columns of a layer's coefficients (T, d_mlp) whose neurons could be among the strongest of all
@@ -115,10 +133,8 @@ class Recorder(Watcher):
             T = len(record.tokens)
             if "weights" in record.keeps and layer in record.attention:
                 record.weights[layer] = weights[b, :, :T, :T]
-            if "chosen" in record.keeps and layer == record.layer:
-                record.chosen_states = x[b, :T]
-                record.chosen_weights = weights[b, :, :T, :T]
-                record.chosen_rotation = rotation
+            if "every" in record.keeps or ("chosen" in record.keeps and layer == record.layer):
+                record.heads[layer] = LayerHeads(x[b, :T], weights[b, :, :T, :T], rotation)
             if "mixed" in record.keeps:
                 record.mixed.append(z[b, :, record.position].clone())
             for change in record.replaced:
@@ -144,5 +160,8 @@ class Recorder(Watcher):
             for change in record.replaced:
                 if change.layer == layer and change.neuron is not None:
                     record.values[change] = here[:, change.neuron].clone()
-            if record.value_norms is not None:
+            if "neurons" in record.keeps:
                 record.keep_strongest(layer, here)
+            if "columns" in record.keeps:
+                best = record.strength(layer).sort(descending=True, stable=True).indices[:COLUMNS]
+                record.columns.append((best, here[:, best]))
