@@ -109,7 +109,8 @@ def _described(ask: Ask[Any], tokens: int) -> str:
             number = f"{len(ask.panel)} panel{'s' * (len(ask.panel) > 1)}"
             panels = f"{number} ({', '.join(sorted(ask.panel))})" if ask.panel else "no panels"
             twice = ", once changed and once not," if ask.changes else ""
-            return f"a run of {tokens} tokens{twice} with {panels}"
+            second = " and one of a second text" if ask.from_ else ""
+            return f"a run of {tokens} tokens{twice}{second} with {panels}"
         case asks.StatesAsk():
             return f"a run of {tokens} tokens"
         case asks.StatesReadingAsk():
