@@ -211,6 +211,9 @@ class Worker:
                 self._limits.check_cells("evolution", ask.runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
             if "patterns" in ask.panel and ask.rows == "tokens":
                 self._limits.check_cells("patterns", OWN_LISTS * tokens, ask.k + ask.spare)
+            if "sheet" in ask.panel:
+                heads = self._engine.shape.n_layers * self._engine.shape.n_heads
+                self._limits.check_sheet(tokens, heads, OWN_LISTS * (ask.k + ask.spare))
             if "attention" in ask.panel:
                 self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
         self._limits.check_seconds(ask, tokens, self._estimate)
