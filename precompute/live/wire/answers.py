@@ -121,6 +121,13 @@ class Right(TypedDict):
     mean_log_p: float | None  # the mean natural logarithm of their probabilities; None if there are none
 
 
+class FirstToken(TypedDict):
+    """The token that stands first in every text of the model, and who put it in front of this one."""
+
+    token: Token | None  # None where neither the tokenizer nor the checkpoint's files name one
+    by: Literal["tokenizer", "asked", "nobody"]
+
+
 class EvolutionRow(TypedDict):
     """What the stream after one step of a run predicts at every position, through the final norm and W_U."""
 
@@ -310,9 +317,29 @@ class Attribution(TypedDict):
     path: list[PartTerm]  # the heads and neurons with the largest and the most negative terms, some of each kind
 
 
-class PromptAnswer(TypedDict):
+class SecondText(TypedDict):
+    """The run of the second text, without changes."""
+
+    tokens: list[Token]
+    position: int  # the chosen position or, where the text has none such, the one that is usually shown
+    prediction: Predicted
+    evolution: NotRequired[list[EvolutionRow] | None]
+
+
+class MeanOver(TypedDict):
+    """What the means of replaced heads and neurons are over."""
+
+    means: Literal["prompt", "texts"]
+    positions: int
+
+
+Beside = TypedDict("Beside", {"from": NotRequired[SecondText | None], "mean_over": NotRequired[MeanOver | None]})
+
+
+class PromptAnswer(Beside):
     predicts: Predicts  # what the numbers `p` of prediction and evolution are
     tokens: list[Token]
+    bos: FirstToken
     position: int
     layer: int
     prediction: Predicted  # the prediction at the chosen position
