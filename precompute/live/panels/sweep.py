@@ -17,7 +17,7 @@ from lexiscope.precompute.live.batches import MOST_PASS_TOKENS, free_memory, hal
 from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens_cost, promoted_end
 from lexiscope.precompute.live.panels import attribution
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
-from lexiscope.precompute.live.run import Watcher, run
+from lexiscope.precompute.live.run import Change, Watcher, run
 from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, Tick
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import SWEEP_NAMED, Sweep, SweptPart
@@ -49,13 +49,12 @@ def sweep(asked: PanelRun) -> Sweep:
     changes = changes_without(asked, parts, asked.tick("sweep"))
     swept: list[SweptPart] = []
     for part, change in zip(parts, changes, strict=True):
-        head, neuron = (part.head, None) if isinstance(part, HeadOff) else (None, part.neuron)
-        coefficient = 0.0 if neuron is None else float(record.coefficients[part.layer][neuron])
+        layer, head, neuron = _place(part)
         swept.append({
-            "layer": part.layer, "head": head, "neuron": neuron, "change": change,
-            "direct": float(terms.heads[part.layer, head] if neuron is None else terms.neurons[part.layer, neuron]),
-            "strength": None if neuron is None else float(record.strength(part.layer)[neuron]),
-            "end": None if neuron is None else promoted_end(coefficient),
+            "layer": layer, "head": head, "neuron": neuron, "change": change,
+            "direct": float(terms.heads[layer, head] if neuron is None else terms.neurons[layer, neuron]),
+            "strength": None if neuron is None else float(record.strength(layer)[neuron]),
+            "end": None if neuron is None else promoted_end(float(record.coefficients[layer][neuron])),
         })  # fmt: skip
     against = asked.against
     return {
@@ -108,9 +107,9 @@ def scores(w: Weights, x: Tensor, token: int, tick: Tick = lambda _: None) -> Te
 
 def _heads(asked: PanelRun) -> list[Part]:
     """Return all heads that are not off already."""
-    s, off = asked.w.shape, _off(asked)
+    s = asked.w.shape
     every = (HeadOff(layer=layer, head=head) for layer in range(s.n_layers) for head in range(s.n_heads))
-    return [head for head in every if _place(head) not in off]
+    return [head for head in every if head not in asked.ask.off]
 
 
 def _strong_neurons(asked: PanelRun) -> tuple[list[Part], float | None]:
@@ -118,9 +117,9 @@ def _strong_neurons(asked: PanelRun) -> tuple[list[Part], float | None]:
     are off already, or never fire, are left out."""
     record, d_mlp = asked.record, asked.w.shape.d_mlp
     strength = torch.cat([record.strength(layer) for layer in range(asked.w.shape.n_layers)])
-    for place in _off(asked):
-        if place[2] is not None:
-            strength[place[0] * d_mlp + place[2]] = 0
+    for off in asked.ask.off:
+        if off.neuron is not None and off.position is None:
+            strength[off.layer * d_mlp + off.neuron] = 0
     strongest = strength.sort(descending=True, stable=True)
     count, cut = min(STRONGEST_NEURONS, int((strength > 0).sum())), asked.ask.cut
     if cut is not None:
@@ -136,14 +135,8 @@ def _strong_neurons(asked: PanelRun) -> tuple[list[Part], float | None]:
     return [NeuronSet(layer=layer, neuron=neuron) for layer, neuron in places], cut
 
 
-def _place(change: Part) -> tuple[int, int | None, int | None]:
-    """Return the layer of a change, and its head or its neuron."""
-    return change.layer, getattr(change, "head", None), getattr(change, "neuron", None)
-
-
-def _off(asked: PanelRun) -> set[tuple[int, int | None, int | None]]:
-    """Return the places of what the run has off at all positions."""
-    return {_place(change) for change in asked.ask.off if change.position is None}
+def _place(change: Change) -> tuple[int, int | None, int | None]:
+    return change.layer, change.head, change.neuron
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float | None:
