@@ -345,7 +345,7 @@ def test_what_is_lost_without_each_part(live: TestClient, over: str) -> None:
     for rank, part in enumerate(sweep["parts"]):
         kind, number = ("head", part["head"]) if over == "heads" else ("ff", part["neuron"])
         assert (f"/{GPT2}/{kind}/{part['layer']}/{number}" in page.links()) >= (rank < 50)
-        link = f"{PROMPT}&off=1.h2%2C1.3%2C{_off_name(part)}&token={sweep['token']['id']}"
+        link = f"{PROMPT}&off=1.h2,1.3,{_off_name(part)}&token={sweep['token']['id']}"
         assert (link in page.links()) == (over == "heads" or rank < 50)
         assert ("pairs" in part) == (rank < 50)
     titles = [title.text for title in drawn.all("title")[1:]]
