@@ -3,6 +3,7 @@ for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -70,8 +71,8 @@ class Progress:
 
 
 class Prompts:
-    def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words, self.tables = w, words, ModelTables(w)
+    def __init__(self, w: Weights, words: Words, tokenizer_file: Path) -> None:
+        self.w, self.words, self.tables = w, words, ModelTables(w, tokenizer_file)
 
     def answers(
         self, asks: Sequence[PromptAsk], step: Step, cancelled: Callable[[], bool]
