@@ -72,7 +72,7 @@ class Progress:
 
 class Prompts:
     def __init__(self, w: Weights, words: Words, tokenizer_file: Path) -> None:
-        self.w, self.words, self.tables = w, words, ModelTables(w, tokenizer_file)
+        self.w, self.words, self.tables = w, words, ModelTables(w, words.special, tokenizer_file)
 
     def answers(
         self, asks: Sequence[PromptAsk], step: Step, cancelled: Callable[[], bool]

@@ -126,10 +126,13 @@ class Words:
         next token; an encoder's mask token or, without one, the last token that the tokenizer did not add itself."""
         if self.causal:
             return len(tokens) - 1
-        special = {number: token.content for number, token in self.tokenizer.get_added_tokens_decoder().items()}
-        masks = [at for at, token in enumerate(tokens) if special.get(token) in MASKS]
-        text = [at for at, token in enumerate(tokens) if token not in special]
+        masks = [at for at, token in enumerate(tokens) if self.special.get(token) in MASKS]
+        text = [at for at, token in enumerate(tokens) if token not in self.special]
         return masks[0] if masks else text[-1] if text else 0
+
+    @cached_property
+    def special(self) -> dict[int, str]:
+        return {number: token.content for number, token in self.tokenizer.get_added_tokens_decoder().items()}
 
     def tokens(self, word: str, spelling: Spelling = "usual") -> tuple[int, ...]:
         """Return the tokens that stand for a word."""

@@ -1,7 +1,7 @@
 """Show a run of the model on a text: the request, the worker's answer with tokens beside their ids, and stored lists
 beside neurons and heads."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -17,6 +17,7 @@ from lexiscope.app.lists.view import ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
+from lexiscope.app.pages.prompt.heads import MEASURES, HeadMeasure, MeasuredHead, measured_heads
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.patterns import RepeatedWord
@@ -31,12 +32,15 @@ from lexiscope.precompute.live.wire.answers import (
     EvolutionRow,
     HeadAttention,
     HeadPattern,
+    HeadSummary,
     Predicted,
     PromptAnswer,
+    Right,
     Sheet,
     TextNeuron,
     Token,
     TokenPattern,
+    Truth,
     put_words,
 )
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, PromptAsk
@@ -69,6 +73,8 @@ class PromptQuery(PromptArguments):
         "`.csv`, of patterns: `all`, and then all positions or, with `rows=tokens`, all heads",
     )
 
+    by: HeadMeasure = Field("repeats", description=f"What the map of `heads` is coloured by: {', '.join(MEASURES)}")
+
     @model_validator(mode="before")
     @classmethod
     def _unpack(cls, values: Any) -> Any:
@@ -98,6 +104,9 @@ class PromptView(ViewOfModel):
     tokens: list[Token]
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
+    word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
+    truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
+    right: Right | None = None  # how many of these were the likeliest
     appears: int | None = None  # the first layer from which on the answer stays the likeliest
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
@@ -112,6 +121,9 @@ class PromptView(ViewOfModel):
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
     # Strongest neurons of the whole text; then those that fire on its first token only.
     strongest: list[TextNeuron] | None = None
+    by: HeadMeasure = "repeats"  # what the map of the panel `heads` is coloured by
+    heads: list[HeadSummary] | None = None
+    letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
 
@@ -125,6 +137,16 @@ class PromptView(ViewOfModel):
         """Return True if the run has a panel with lists, from which hubs (tokens in very many lists) may be left
         out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
+
+    @property
+    def head_measures(self) -> Mapping[str, str]:
+        """Return what the map of heads can be coloured by, and how people say it."""
+        return MEASURES
+
+    @property
+    def measured_heads(self) -> list[MeasuredHead]:
+        """Return all heads, those with the most of the map's measure first."""
+        return measured_heads(self.heads or (), self.by)
 
     def repeated(self, name: str) -> frozenset[int]:
         """Return the tokens that one list (looks_for, found_by, sends) of the head holds in many rows."""
@@ -176,6 +198,7 @@ def _view(site: ModelSite, ask: PromptArguments, answer: PromptAnswer | None) ->
         convention=ask.convention,
         lens=ask.lens,
         rows=ask.rows,
+        by=getattr(ask, "by", "repeats"),
         changes=[change_of(change) for change in ask.changes],
         **fields,
     )

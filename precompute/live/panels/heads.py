@@ -2,7 +2,7 @@
 kind of words its lists have: the token's own, the same at many positions, or words with the token's first letter.
 
 The first position is left out of all means, where the text has more: heads that find nothing rest on it, and its stream
-is far longer than that of any other. Special tokens and white space are no words, and left out of what is said of words.
+is far longer than that of any other. Special tokens and white space are no words; what is said of words leaves them out.
 """
 
 from collections import Counter
@@ -15,12 +15,13 @@ from lexiscope.precompute.live.panels import sheet
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import LayerHeads
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import HeadSummary, ListShares
+from lexiscope.precompute.live.wire.answers import HeadSummary, ListShares, Token
 from lexiscope.precompute.live.wire.asks import PromptAsk
 
 # A head rests if what it writes is shorter than this share of the stream. On the demo and three texts, heads below it
 # (one in ten) pay 95 % of their attention to the first position, all others 50 to 65 %.
 RESTS = 0.02
+REPEATED = 3  # words of a head that are named
 LISTS = ("looks_for", "found_by", "sends")
 
 
@@ -77,12 +78,19 @@ def own_share(own: Sequence[str], lists: Sequence[Sequence[str]]) -> float:
     return share(word in listed for word, listed in zip(own, lists, strict=True))
 
 
+def repeated_words(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return the words in the lists of so many positions that each of these shares them with half of the others, most
+    frequent first."""
+    counts = Counter(word for listed in lists for word in dict.fromkeys(listed) if is_word(word))
+    least = max((len(lists) - 1) / 2, 1)
+    return [word for word, count in counts.most_common() if count - 1 >= least]
+
+
 def repeated_share(lists: Sequence[Sequence[str]]) -> float:
     """Return the mean over positions of the share of a list that are words in the lists of at least half of the other
     positions."""
-    counts = Counter(word for listed in lists for word in {*listed} if is_word(word))
-    least = (len(lists) - 1) / 2
-    return mean(share(counts[word] - 1 >= max(least, 1) for word in listed) for listed in lists)
+    words = {*repeated_words(lists)}
+    return mean(share(word in words for word in listed) for listed in lists)
 
 
 def letter_share(own: Sequence[str], lists: Sequence[Sequence[str]]) -> float:
@@ -112,10 +120,14 @@ def summaries(run: PanelRun) -> Iterator[HeadSummary]:
             lists = {
                 name: [[surfaces[token["id"]] for token in of_head[at][name][:k]] for at in positions] for name in LISTS
             }
+            repeats = {name: repeated_share(lists[name]) for name in LISTS}
+            most = max(LISTS, key=repeats.__getitem__)
+            tokens = {surfaces[token["id"]]: token["id"] for at in positions for token in of_head[at][most][:k]}
+            repeated: list[Token] = [{"id": tokens[word]} for word in repeated_words(lists[most])[:REPEATED]]
             yield {
                 "layer": layer, "head": head, "first": first, "entropy": entropy, "distance": distance, "moves": moves,
                 "rests": moves < RESTS, "self": ListShares(**{name: own_share(own, lists[name]) for name in LISTS}),
-                "repeats": ListShares(**{name: repeated_share(lists[name]) for name in LISTS}),
+                "repeats": ListShares(**repeats), "repeated": repeated,
                 "letter": ListShares(**{name: letter_share(own, lists[name]) for name in LISTS}),
             }  # fmt: skip
 

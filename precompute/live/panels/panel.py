@@ -1,6 +1,6 @@
 """Define what a panel of a run is: what the run keeps for it, what it answers, and what that costs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +27,9 @@ Count = Callable[[Weights, PromptAsk, int], float]  # returns the count for an a
 class ModelTables:
     """What panels need of a model beside its weights. Each table is computed when it is first needed, and then kept."""
 
-    def __init__(self, w: Weights, tokenizer_file: Path) -> None:
-        self.w, self.tokenizer_file = w, tokenizer_file
+    def __init__(self, w: Weights, marks: Collection[int], tokenizer_file: Path) -> None:
+        self.w, self.marks = w, marks  # tokens that a tokenizer puts around a text, masks, and the like
+        self.tokenizer_file = tokenizer_file
 
     @cached_property
     def value_norms(self) -> Tensor:

@@ -273,7 +273,10 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
         (), description="Neurons whose coefficients at all tokens the panel `neurons` tells", examples=[["29.1240"]]
     )
     token: grammar.OneToken = Field(
-        None, description="Whose logit `attribution` explains: a token's id, or a word; the predicted", examples=["run"]
+        None,
+        description="Whose logit `attribution` explains, and which `evolution` follows: a token's id, or a word; the "
+        "predicted",
+        examples=["run"],
     )
     against: grammar.Against = Field(
         "mean",
