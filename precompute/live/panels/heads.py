@@ -2,7 +2,7 @@
 kind of words its lists have: the token's own, the same at many positions, or words with the token's first letter.
 
 The first position is left out of all means, where the text has more: heads that find nothing rest on it, and its stream
-is far longer than that of any other. Special tokens and white space are no words; what is said of words leaves them out.
+is far longer than that of any other. Special tokens and white space are no words; measures of words leave them out.
 """
 
 from collections import Counter
