@@ -200,15 +200,19 @@ class Worker:
         tokens = 0
         if isinstance(ask, asks.PromptAsk | asks.StatesAsk):
             tokens = await self._tokens_of_text(ask.text)
+        if isinstance(ask, asks.PromptAsk) and ask.from_:
+            tokens = max(tokens, await self._tokens_of_text(ask.from_))
         if isinstance(ask, asks.StatesReadingAsk):
             tokens = self._engine.state_count(ask)
             self._limits.check_tokens(tokens, self._engine.n_positions)
         if isinstance(ask, asks.PromptAsk):
             if "evolution" in ask.panel:
-                runs = 2 if ask.changes else 1
-                self._limits.check_cells("evolution", runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
+                self._limits.check_cells("evolution", ask.runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
             if "patterns" in ask.panel and ask.rows == "tokens":
                 self._limits.check_cells("patterns", OWN_LISTS * tokens, ask.k + ask.spare)
+            if "sheet" in ask.panel:
+                heads = self._engine.shape.n_layers * self._engine.shape.n_heads
+                self._limits.check_sheet(tokens, heads, OWN_LISTS * (ask.k + ask.spare))
             if "attention" in ask.panel:
                 self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
         self._limits.check_seconds(ask, tokens, self._estimate)

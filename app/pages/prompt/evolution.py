@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def rows(view: "PromptView") -> Iterator[Record]:
     yield from _steps("evolution", view.evolution or (), csv_measure(view))
     yield from _steps("evolution_untouched", view.evolution_untouched or (), csv_measure(view))
+    if view.from_:
+        yield from _steps("evolution_from", view.from_.get("evolution") or (), csv_measure(view))
     for step in view.evolution or ():
         word: Record = {"panel": "evolution_word", "layer": step["layer"], "part": step["after"], "token": view.word}
         word |= {"position": view.position, "rank": step["word"]["rank"]}

@@ -82,16 +82,23 @@ def appears(rows: Sequence[EvolutionRow], position: int) -> int:
 def _answer(run: PanelRun) -> Fields:
     only = only_tokens(run.w, run.ask)
     every = [evolution(run.w, record, run.token, run.ask.k, run.tick("evolution"), only) for record in run.records]
-    (rows, last), untouched = every[0], every[1][0] if len(every) > 1 else None
+    rows, last = every[0]
     has_truth = run.w.shape.predicts != "nearest"
     true, right = truth(run.w, run.record, last, run.tables.marks) if has_truth else (None, None)
-    shown = {"evolution": rows, "evolution_untouched": untouched, "appears": appears(rows, run.record.position)}
-    return {**shown, "word": {"id": run.token}, "truth": true, "right": right}
+    return {
+        "evolution": rows,
+        "evolution_untouched": every[1][0] if run.ask.changes else None,
+        "evolution_from": every[-1][0] if run.ask.from_ else None,
+        "appears": appears(rows, run.record.position),
+        "word": {"id": run.token},
+        "truth": true,
+        "right": right,
+    }
 
 
 PANEL = Panel(
     name="evolution",
     keeps=frozenset({"streams"}),
     answer=_answer,
-    rows=lambda w, ask, tokens: (2 if ask.changes else 1) * (2 * w.shape.n_layers + 1) * tokens,
+    rows=lambda w, ask, tokens: ask.runs * (2 * w.shape.n_layers + 1) * tokens,
 )

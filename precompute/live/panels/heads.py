@@ -122,7 +122,8 @@ def summaries(run: PanelRun) -> Iterator[HeadSummary]:
             }
             repeats = {name: repeated_share(lists[name]) for name in LISTS}
             most = max(LISTS, key=repeats.__getitem__)
-            tokens = {surfaces[token["id"]]: token["id"] for at in positions for token in of_head[at][most][:k]}
+            counts = Counter(token["id"] for at in positions for token in of_head[at][most][:k])
+            tokens = {surfaces[token]: token for token, _ in reversed(counts.most_common())}
             repeated: list[Token] = [{"id": tokens[word]} for word in repeated_words(lists[most])[:REPEATED]]
             yield {
                 "layer": layer, "head": head, "first": first, "entropy": entropy, "distance": distance, "moves": moves,

@@ -62,7 +62,7 @@ class PanelRun:
     w: Weights
     tables: ModelTables
     ask: PromptAsk
-    records: Sequence[Record]  # the record of the run; then, if the run has changes, that of the run without them
+    records: Sequence[Record]  # of the run; if it has changes, of the run without them; of the second text, if any
     token: int  # the token whose logit is explained
     against: int | ComparedWith
     tick: Callable[[PanelName], Tick]  # reports vectors multiplied with the vocabulary, by panel

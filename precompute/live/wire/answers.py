@@ -335,7 +335,26 @@ class Attribution(TypedDict):
     path: list[PartTerm]  # the heads and neurons with the largest and the most negative terms, some of each kind
 
 
-class PromptAnswer(TypedDict):
+class SecondText(TypedDict):
+    """The run of the second text, without changes."""
+
+    tokens: list[Token]
+    position: int  # the chosen position or, where the text has none such, the one that is usually shown
+    prediction: Predicted
+    evolution: NotRequired[list[EvolutionRow] | None]
+
+
+class MeanOver(TypedDict):
+    """What the means of replaced heads and neurons are over."""
+
+    means: Literal["prompt", "texts"]
+    positions: int
+
+
+Beside = TypedDict("Beside", {"from": NotRequired[SecondText | None], "mean_over": NotRequired[MeanOver | None]})
+
+
+class PromptAnswer(Beside):
     predicts: Predicts  # what the numbers `p` of prediction and evolution are
     tokens: list[Token]
     position: int
