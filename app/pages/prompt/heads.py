@@ -3,7 +3,7 @@ heads with the most of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.html.numbers import percent
@@ -18,7 +18,7 @@ MEASURES: Mapping[HeadMeasure, str] = {
     "repeats": "repeated words", "self": "own word", "letter": "first letter", "first": "at the first token",
     "entropy": "entropy", "distance": "distance", "moves": "moves",
 }  # fmt: skip
-OF_WORDS = ("repeats", "self", "letter")  # measures of each of the three lists
+OF_WORDS: tuple[HeadMeasure, ...] = ("repeats", "self", "letter")  # measures of each of the three lists
 LISTS = {"looks_for": "looks for", "found_by": "is found by", "sends": "sends"}
 
 
@@ -33,12 +33,11 @@ class MeasuredHead:
 
 
 def measured(head: HeadSummary, by: HeadMeasure) -> MeasuredHead:
+    value: Any = head[by]
     if by not in OF_WORDS:
-        value: float = head[by]  # type: ignore[assignment]
         return MeasuredHead(head, value, f"{value:.2f}" if by in ("entropy", "distance") else percent(value), "")
-    shares: Mapping[str, float] = head[by]  # type: ignore[assignment]
-    of = max(LISTS, key=lambda name: shares[name])
-    return MeasuredHead(head, shares[of], percent(shares[of]), LISTS[of])
+    of = max(LISTS, key=value.__getitem__)
+    return MeasuredHead(head, value[of], percent(value[of]), LISTS[of])
 
 
 def measured_heads(heads: Sequence[HeadSummary], by: HeadMeasure) -> list[MeasuredHead]:
@@ -50,11 +49,12 @@ def rows(view: "PromptView") -> Iterator[Record]:
     for head in view.heads or ():
         where: Record = {"panel": "heads", "layer": head["layer"], "head": head["head"]}
         for measure in ("first", "entropy", "distance", "moves"):
-            yield {**where, "measure": measure, "value": head[measure]}  # type: ignore[literal-required]
+            yield {**where, "measure": measure, "value": head[measure]}
         yield {**where, "measure": "rests", "value": int(head["rests"])}
         for measure in OF_WORDS:
+            shares: Any = head[measure]
             for name in LISTS:
-                yield {**where, "part": name, "measure": measure, "value": head[measure][name]}  # type: ignore[literal-required]
+                yield {**where, "part": name, "measure": measure, "value": shares[name]}
         for rank, token in enumerate(head["repeated"], 1):
             yield {**where, "part": "repeated", "rank": rank, "token": token}
 

@@ -148,7 +148,7 @@ class PromptView(ViewOfModel):
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
 
     @property
-    def head_measures(self) -> Mapping[str, str]:
+    def head_measures(self) -> Mapping[HeadMeasure, str]:
         """Return what the map of heads can be coloured by, and how people say it."""
         return MEASURES
 

@@ -6,7 +6,7 @@ is far longer than that of any other. Special tokens and white space are no word
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from lexiscope.precompute.live.wire.asks import PromptAsk
 # A head rests if what it writes is shorter than this share of the stream. On the demo and three texts, heads below it
 # (one in ten) pay 95 % of their attention to the first position, all others 50 to 65 %.
 RESTS = 0.02
+Lists = Sequence[Sequence[str]]  # words of a head's lists, by position
 REPEATED = 3  # words of a head that are named
 LISTS = ("looks_for", "found_by", "sends")
 
@@ -73,12 +74,12 @@ def mean(numbers: Iterable[float]) -> float:
     return sum(found) / len(found) if found else 0.0
 
 
-def own_share(own: Sequence[str], lists: Sequence[Sequence[str]]) -> float:
+def own_share(own: Sequence[str], lists: Lists) -> float:
     """Return the share of the positions whose list has the position's own word."""
     return share(word in listed for word, listed in zip(own, lists, strict=True))
 
 
-def repeated_words(lists: Sequence[Sequence[str]]) -> list[str]:
+def repeated_words(lists: Lists) -> list[str]:
     """Return the words in the lists of so many positions that each of these shares them with half of the others, most
     frequent first."""
     counts = Counter(word for listed in lists for word in dict.fromkeys(listed) if is_word(word))
@@ -86,14 +87,14 @@ def repeated_words(lists: Sequence[Sequence[str]]) -> list[str]:
     return [word for word, count in counts.most_common() if count - 1 >= least]
 
 
-def repeated_share(lists: Sequence[Sequence[str]]) -> float:
+def repeated_share(lists: Lists) -> float:
     """Return the mean over positions of the share of a list that are words in the lists of at least half of the other
     positions."""
     words = {*repeated_words(lists)}
     return mean(share(word in words for word in listed) for listed in lists)
 
 
-def letter_share(own: Sequence[str], lists: Sequence[Sequence[str]]) -> float:
+def letter_share(own: Sequence[str], lists: Lists) -> float:
     """Return the mean over positions with a word of the share of a list, the word itself left out, that begins with
     the same letter."""
     pairs = [(word, [each for each in listed if each != word]) for word, listed in zip(own, lists, strict=True)]
@@ -106,6 +107,10 @@ def letter_chance(own: Sequence[str], vocabulary: Sequence[str]) -> float:
     return mean(letters[word[0]] / len(vocabulary) for word in own if word[0].isalpha())
 
 
+def of_lists(measure: Callable[[Lists], float], lists: Mapping[str, Lists]) -> ListShares:
+    return {name: measure(lists[name]) for name in LISTS}  # type: ignore[return-value]
+
+
 def summaries(run: PanelRun) -> Iterator[HeadSummary]:
     w, surfaces, k, T = run.w, run.tables.surfaces, run.ask.k, len(run.record.tokens)
     after_first = [*range(1, T)] or [0]
@@ -116,20 +121,20 @@ def summaries(run: PanelRun) -> Iterator[HeadSummary]:
     for layer in range(w.shape.n_layers):
         numbers = attention_numbers(w, layer, run.record.heads[layer], after_first)
         for head, (first, entropy, distance, moves) in enumerate(numbers):
-            of_head = rows[(layer * w.shape.n_heads + head) * T :]
+            start = (layer * w.shape.n_heads + head) * T
+            of_head = rows[start : start + T]
             lists = {
                 name: [[surfaces[token["id"]] for token in of_head[at][name][:k]] for at in positions] for name in LISTS
             }
-            repeats = {name: repeated_share(lists[name]) for name in LISTS}
-            most = max(LISTS, key=repeats.__getitem__)
+            most = max(LISTS, key=lambda name: repeated_share(lists[name]))
             counts = Counter(token["id"] for at in positions for token in of_head[at][most][:k])
             tokens = {surfaces[token]: token for token, _ in reversed(counts.most_common())}
             repeated: list[Token] = [{"id": tokens[word]} for word in repeated_words(lists[most])[:REPEATED]]
             yield {
                 "layer": layer, "head": head, "first": first, "entropy": entropy, "distance": distance, "moves": moves,
-                "rests": moves < RESTS, "self": ListShares(**{name: own_share(own, lists[name]) for name in LISTS}),
-                "repeats": ListShares(**repeats), "repeated": repeated,
-                "letter": ListShares(**{name: letter_share(own, lists[name]) for name in LISTS}),
+                "rests": moves < RESTS, "self": of_lists(lambda listed: own_share(own, listed), lists),
+                "repeats": of_lists(repeated_share, lists), "repeated": repeated,
+                "letter": of_lists(lambda listed: letter_share(own, listed), lists),
             }  # fmt: skip
 
 
