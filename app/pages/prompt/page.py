@@ -1,7 +1,7 @@
 """Show a run of the model on a text: the request, the worker's answer with tokens beside their ids, and stored lists
 beside neurons and heads."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -108,7 +108,8 @@ class PromptView(ViewOfModel):
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
     mean_over: MeanOver | None = None  # what the means that replace values are over
-    from_: Annotated[SecondText | None, Field(alias="from")] = None
+    from_text: str = ""  # the second text
+    from_: Annotated[SecondText | None, Field(alias="from")] = None  # its run
     word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
     truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
     right: Right | None = None  # how many of these were the likeliest
@@ -135,6 +136,18 @@ class PromptView(ViewOfModel):
         return PANELS.values()
 
     @property
+    def differing(self) -> set[int]:
+        """Return the positions at which the second text has another token than the first. If one is longer, these are
+        all between what both begin with and what both end with."""
+        texts = self.tokens, self.from_["tokens"] if self.from_ else []
+        first, second = ([token["id"] for token in text] for text in texts)
+        if len(first) == len(second):
+            return {at for at, token in enumerate(second) if token != first[at]}
+        start = _alike(first, second)
+        end = _alike(first[start:][::-1], second[start:][::-1])
+        return {*range(start, len(second) - end)}
+
+    @property
     def has_lists(self) -> bool:
         """Return True if the run has a panel with lists, from which hubs (tokens in very many lists) may be left
         out."""
@@ -159,6 +172,12 @@ class PromptView(ViewOfModel):
         yield from prediction.token_rows(self)
         yield from prediction.change_rows(self.changes)
         yield from prediction.rows(self)
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return with how many equal items both begin."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _panels(names: Collection[str]) -> list[Panel]:
@@ -191,6 +210,7 @@ def _view(site: ModelSite, ask: PromptArguments, answer: PromptAnswer | None) ->
         convention=ask.convention,
         lens=ask.lens,
         rows=ask.rows,
+        from_text=ask.from_,
         changes=[change_of(kind, change) for kind in CHANGES for change in getattr(ask, kind)],
         **fields,
     )
@@ -205,7 +225,8 @@ def _run(site: ModelSite, ask: PromptArguments, answer: PromptAnswer) -> dict[st
         panel.add_lists(fields, lists, ask)
     # The head of a table of tokens is the first, unless another one was asked about.
     head = 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panel else ask.head
-    return {**fields, "from_": fields.pop("from", None), "text": ask.text, "head": head}
+    second = fields.pop("from", None)
+    return {**fields, "from_": second, "text": ask.text, "head": head}
 
 
 def _form(site: ModelSite) -> dict[str, Any]:
