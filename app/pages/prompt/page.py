@@ -29,6 +29,7 @@ from lexiscope.precompute.live.wire.answers import (
     ChosenNeuron,
     CoverageRow,
     EvolutionRow,
+    FirstToken,
     HeadAttention,
     HeadPattern,
     MeanOver,
@@ -104,6 +105,7 @@ class PromptView(ViewOfModel):
     layer: int | None
     head: int | None  # a head of the layer, if the visitor asked about one
     changes: list[Change]
+    bos: FirstToken | None = None  # None while there is no text
     tokens: list[Token]
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
