@@ -1,7 +1,7 @@
 """Show a run of the model on a text: the request, the worker's answer with tokens beside their ids, and stored lists
 beside neurons and heads."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -116,7 +116,8 @@ class PromptView(ViewOfModel):
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
     mean_over: MeanOver | None = None  # what the means that replace values are over
-    from_: Annotated[SecondText | None, Field(alias="from")] = None
+    from_text: str = ""  # the second text
+    from_: Annotated[SecondText | None, Field(alias="from")] = None  # its run
     word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
     truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
     right: Right | None = None  # how many of these were the likeliest
@@ -145,6 +146,18 @@ class PromptView(ViewOfModel):
     def tabs(self) -> Collection[Panel]:
         """Return all panels (parts of the result), which are the tabs of the page."""
         return PANELS.values()
+
+    @property
+    def differing(self) -> set[int]:
+        """Return the positions at which the second text has another token than the first. If one is longer, these are
+        all between what both begin with and what both end with."""
+        texts = self.tokens, self.from_["tokens"] if self.from_ else []
+        first, second = ([token["id"] for token in text] for text in texts)
+        if len(first) == len(second):
+            return {at for at, token in enumerate(second) if token != first[at]}
+        start = _alike(first, second)
+        end = _alike(first[start:][::-1], second[start:][::-1])
+        return {*range(start, len(second) - end)}
 
     @property
     def has_lists(self) -> bool:
@@ -192,6 +205,12 @@ class PromptView(ViewOfModel):
         yield from prediction.rows(self)
 
 
+def _alike(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return with how many equal items both begin."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
 def _panels(names: Collection[str]) -> list[Panel]:
     return [panel for panel in PANELS.values() if panel.name in names]
 
@@ -223,6 +242,7 @@ def _view(site: ModelSite, ask: SheetArguments, answer: PromptAnswer | None) -> 
         lens=ask.lens,
         rows=ask.rows,
         by=getattr(ask, "by", "repeats"),
+        from_text=ask.from_,
         changes=[change_of(kind, change) for kind in CHANGES for change in getattr(ask, kind)],
         **fields,
     )
@@ -240,7 +260,8 @@ def _run(site: ModelSite, ask: SheetArguments, answer: PromptAnswer) -> dict[str
         panel.add_lists(fields, lists, ask)
     # The head of a table of tokens is the first, unless another one was asked about.
     head = 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panel else ask.head
-    return {**fields, "from_": fields.pop("from", None), "text": ask.text, "head": head}
+    second = fields.pop("from", None)
+    return {**fields, "from_": second, "text": ask.text, "head": head}
 
 
 def _form(site: ModelSite) -> dict[str, Any]:
