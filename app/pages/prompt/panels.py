@@ -6,6 +6,7 @@ from lexiscope.app.pages.prompt.attention import ATTENTION
 from lexiscope.app.pages.prompt.attribution import ATTRIBUTION
 from lexiscope.app.pages.prompt.coverage import COVERAGE
 from lexiscope.app.pages.prompt.evolution import EVOLUTION
+from lexiscope.app.pages.prompt.heads import HEADS
 from lexiscope.app.pages.prompt.neurons import NEURONS
 from lexiscope.app.pages.prompt.panel import Panel
 from lexiscope.app.pages.prompt.patterns import PATTERNS
@@ -13,5 +14,5 @@ from lexiscope.app.pages.prompt.sheet import SHEET
 from lexiscope.app.pages.prompt.sweep import SWEEP
 
 PANELS: Mapping[str, Panel] = {
-    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, COVERAGE, ATTRIBUTION, SWEEP)
+    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, HEADS, COVERAGE, ATTRIBUTION, SWEEP)
 }
