@@ -16,9 +16,9 @@ from torch import Tensor
 
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
+from lexiscope.precompute.weights.architectures.base import Rotation
 
 Changes = Sequence[NeuronSet | HeadOff]
-Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions
 
 
 class Watcher:
@@ -160,12 +160,3 @@ class _Hooks:
 
 def _where(change: NeuronSet | HeadOff) -> slice | int:
     return slice(None) if change.position is None else change.position
-
-
-def rotated(x: Tensor, rotation: Rotation) -> Tensor:
-    """Return x (..., d_head) rotated by position. Only the first subheads turn, each in the first half of these
-    together with one in the second half; the others stay."""
-    cos, sin = rotation
-    turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
-    first, second = turning.chunk(2, dim=-1)
-    return torch.cat((turning * cos + torch.cat((-second, first), dim=-1) * sin, rest), dim=-1)
