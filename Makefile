@@ -9,7 +9,7 @@ DEMO_READY := $(VENV)/.demo-ready# Lexiscope is installed with what the demo nee
 READY := $(VENV)/.ready# and with what tests, lint and bench need
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 CODE := $(wildcard app lexiscope precompute tests benchmarks docs examples)
-# A process per core, which takes one file of tests after the other, the longest files first (tests/conftest.py)
+# Processes that take one file of tests after the other, the longest files first (tests/conftest.py says how many)
 CORES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=# else each of the many processes that tests start would compile all modules anew
 

@@ -30,6 +30,11 @@ settings.register_profile("lexiscope", deadline=None, derandomize=True, max_exam
 settings.load_profile("lexiscope")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one process more than there are cores, because tests that start servers, workers or clusters mostly wait."""
+    return 1 + (os.cpu_count() or 1)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that need Chromium, a real model or a worker, and begin with the files that take longest: `make test`
     gives whole files to its processes, and short files at the end keep all of them busy until then."""

@@ -156,6 +156,12 @@ class Model(Family):
         return self.checkpoint.tensor(self.unembedding)  # (d_vocab, d_model)
 
     @property
+    def W_pos(self) -> Tensor:
+        """Return the vectors (positions, d_model) that are added to the embeddings, where positions are learned: that
+        of a text's first position first."""
+        return self.read_tensor(f"{self.position_embedding}.weight")[self.first_position :]
+
+    @property
     def is_classifier(self) -> bool:
         return any(name in self.checkpoint.files for name in LABEL_TENSORS)
 

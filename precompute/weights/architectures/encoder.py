@@ -16,6 +16,7 @@ from lexiscope.precompute.weights.architectures.family import NormName, Part
 
 class Encoder(Model):
     embedding_norm: ClassVar[str]
+    position_embedding = "embeddings.position_embeddings"
     output_norm: ClassVar[str]  # the last module of a block
     mlm_head: ClassVar[str]  # the linear module of the MLM head, where the checkpoint has one
     mlm_norm: ClassVar[str]  # the norm of the MLM head, behind that module and an activation

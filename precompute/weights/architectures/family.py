@@ -28,6 +28,8 @@ class Family:
     left_out_writing: ClassVar[tuple[str, ...]] = ()  # what lists of VO and of values do not show
     # Where the vectors are.
     embedding: ClassVar[str]  # the module of W_E, after the prefix
+    position_embedding: ClassVar[str] = ""  # the module of W_pos, after the prefix, where positions are learned
+    first_position: int = 0  # the row of that module's weight which belongs to the first position of a text
     unembeddings: ClassVar[tuple[str, ...]] = ("lm_head",)  # the module of W_U by the names it may have; no prefix
     block: ClassVar[str]  # the module of layer {}, after the prefix
     linears: ClassVar[dict[str, str]]  # kind -> the module of the block that holds it; kinds may share one

@@ -71,6 +71,7 @@ class GPT2(Model):
     positions = "learned"
     prefixes = ("transformer.", "")
     embedding = "wte"
+    position_embedding = "wpe"
     block = "h.{}"
     linears = {
         "ff_key": "mlp.c_fc",

@@ -12,6 +12,7 @@ class GPTNeo(Model):
     positions = "learned"
     prefixes = ("transformer.", "")
     embedding = "wte"
+    position_embedding = "wpe"
     block = "h.{}"
     linears = {
         "ff_key": "mlp.c_fc",

@@ -13,6 +13,8 @@ class OPT(Model):
     positions = "learned"
     prefixes = ("model.decoder.", "decoder.", "")
     embedding = "embed_tokens"
+    position_embedding = "embed_positions"
+    first_position = 2
     block = "layers.{}"
     linears = {
         "ff_key": "fc1",

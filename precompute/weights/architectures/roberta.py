@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from lexiscope.precompute.errors import BadWeights
 from lexiscope.precompute.weights.architectures.bert import Bert
+from lexiscope.precompute.weights.architectures.config import Config
 
 
 class Roberta(Bert):
@@ -17,6 +18,11 @@ class Roberta(Bert):
     unembeddings = ("lm_head.decoder",)
     mlm_head = "lm_head.dense"
     mlm_norm = "lm_head.layer_norm"
+
+    def adapt(self, config: Config) -> None:
+        """Count positions from the row after that of the padding token."""
+        padding = config.values.get("pad_token_id", 1)
+        self.first_position = padding + 1 if isinstance(padding, int) else 0
 
     def logits(self, stream: Tensor) -> Tensor:
         logits: Tensor = self.net.lm_head(stream)

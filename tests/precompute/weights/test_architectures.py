@@ -320,3 +320,17 @@ def test_what_does_not_exist(tmp_path: Path, layer: int, kind: str, said: str) -
         model.vectors(layer, kind)
     with pytest.raises(NotFound, match="vo and qk"):
         model.factors(0, "ov")
+
+
+def test_learned_positions(case: Case) -> None:
+    """The first row of W_pos is what the net adds at a text's first position."""
+    if case.model.shape.positions != "learned":
+        return
+    names = ("wpe", "embed_positions", "position_embeddings")
+    (module,) = (module for name, module in case.net.body.named_modules() if name.endswith(names))
+    added: list[Tensor] = []
+    handle = module.register_forward_hook(lambda _, __, output: added.append(output))
+    case.net.run(case.tokens)
+    handle.remove()
+    for model in (case.model, case.model.in_memory(case.net.net)):
+        assert torch.equal(model.W_pos[: len(case.tokens)], added[0].view(len(case.tokens), -1))
