@@ -220,6 +220,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "paper_lists": lists_of,
         "peak": numbers.peak,
         "pins_of": pins.of_page,
+        "positions_chart": charts.positions_chart,
         "PRESETS": PRESETS,
         "printed_number": printed_number,
         "ranges": ranges,

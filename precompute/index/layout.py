@@ -68,7 +68,8 @@ OF_HEADS = {
     }
 }
 MOMENTS = ("mean", "sd", "skew", "kurtosis")  # the last axis of `{kind}.moments`
-LOOKS = ("first", "previous", "same", "next")  # the last axis of `positions.shares`
+# Where a head may look: the last axis of `positions.shares`, and the words for it.
+LOOKS = {"first": "first token", "previous": "previous token", "same": "same position", "next": "next token"}
 # The vectors of a neuron that are compared: the last axis of `ff.cosines`, the first of `ff.mismatched`.
 NEURON_PAIRS = (("ff_key", "ff_value"), ("ff_up", "ff_value"), ("ff_key", "ff_up"))
 SUFFIX = ".safetensors"

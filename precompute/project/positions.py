@@ -42,7 +42,7 @@ def _scores_by_distance(model: Model, layer: int, W_E: Tensor, pool: Executor) -
     """Return the scores (n_heads, POSITIONS) of the mean query with the mean key by their distance, in float64."""
     cos, sin = (turn.double() for turn in model.rotation(layer, POSITIONS))
     q, k = (mean.cpu().double() for mean in _mean_states(model, layer, W_E, pool))  # (n_heads, d_head) each
-    turned = rotated(q[:, None], (cos, sin))  # (n_heads, POSITIONS, d_head)
+    turned = rotated(q[:, None].expand(-1, POSITIONS, -1), (cos, sin))  # (n_heads, POSITIONS, d_head)
     scores = torch.einsum("hnd,hd->hn", turned, rotated(k, (cos[0], sin[0])))
     return model.capped(layer, scores * model.scale(layer))
 
@@ -59,7 +59,7 @@ def _mean_states(model: Model, layer: int, W_E: Tensor, pool: Executor) -> list[
         return [of.sum(dim=-2).cpu().double() for of in states]
 
     total = [torch.zeros(())] * (len(kinds) if normed else 1)
-    for of_block in pool.map(sums, W_E.split(TOKENS_AT_ONCE)):
+    for of_block in pool.map(sums, torch.split(W_E, TOKENS_AT_ONCE)):
         total = [before + more for before, more in zip(total, of_block, strict=True)]
     means = [of / len(W_E) for of in total]
     if normed:
