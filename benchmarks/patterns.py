@@ -16,10 +16,11 @@ from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.panels.patterns import patterns_by_token
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.panels.token_rows import TokenRows, Vocabularies
-from lexiscope.precompute.live.run import Rotation, Watcher, run
+from lexiscope.precompute.live.run import Watcher, run
 from lexiscope.precompute.live.wire.answers import ScoredToken
 from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
 from lexiscope.precompute.live.wire.fields import Lens
+from lexiscope.precompute.weights.architectures.base import Rotation
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 DICTIONARY = Path("/usr/share/dict/words")  # Debian's package wamerican

@@ -68,7 +68,7 @@ READABLE: Any = Field(
     description="The pairs as people read them best: of words, lens cosine; null where there are none"
 )
 POSITIONS: Any = Field(
-    description="Where the head looks by position alone, in shares of attention; null where the index was built without it"
+    description="Where the head looks by position alone, as shares; null where the index was built without that"
 )
 END: Any = Field(description="The end at which both sides read best together; the tokens are of that end")
 COHERENCE: Any = Field(
@@ -442,9 +442,9 @@ def _position_tables(view: HeadView, name: str) -> list[Table]:
     """Make the table of where the head looks by position alone: named places, then distances."""
     if not view.positions:
         return []
-    shares = [(place, view.positions[place]) for place in ("first", "previous", "same", "next", "spread")]  # type: ignore
-    shares += zip(view.positions["distances"], view.positions["by_distance"], strict=True)
-    rows = [{"place": str(place), "share": share} for place, share in shares if share is not None]
+    by_distance = zip(map(str, view.positions["distances"]), view.positions["by_distance"], strict=True)
+    shares = [*view.positions["shares"].items(), *by_distance]
+    rows = [{"place": place, "share": share} for place, share in shares]
     columns = (Column("place", heading="place, or distance"), Column("share", "ratio"))
     return [Table(f"{name}, attention by position alone", columns, rows, says_nothing_of=("lens", "preset"))]
 

@@ -1,9 +1,8 @@
-"""Tell from weights alone where heads look by position, with content left out: as shares of attention.
+"""Tell from weights alone where heads look by position, with content left out, as shares of attention.
 
 Learned positions: the vectors of the first positions go alone through the norm that a layer's attention reads, W_Q and
-W_K with their biases and norms, scale and soft cap, and a softmax over the positions that each sees. Rotary positions:
-the mean query and the mean key of all tokens, whose embeddings go through the layer's norm, meet at each distance, and
-the softmax is over distances. The product of the means is the mean score of all pairs of tokens.
+W_K with biases and norms, scale, soft cap, and a softmax over the positions that each sees. Rotary positions: the mean
+of what the norm makes of all tokens' embeddings is query and key at each distance; the softmax is over distances.
 """
 
 from concurrent.futures import Executor
@@ -39,33 +38,18 @@ def position_arrays(model: Model, layer: int, W_E: Tensor, pool: Executor) -> di
 
 
 def _scores_by_distance(model: Model, layer: int, W_E: Tensor, pool: Executor) -> Tensor:
-    """Return the scores (n_heads, POSITIONS) of the mean query with the mean key by their distance, in float64."""
-    cos, sin = (turn.double() for turn in model.rotation(layer, POSITIONS))
-    q, k = (mean.cpu().double() for mean in _mean_states(model, layer, W_E, pool))  # (n_heads, d_head) each
-    turned = rotated(q[:, None].expand(-1, POSITIONS, -1), (cos, sin))  # (n_heads, POSITIONS, d_head)
-    scores = torch.einsum("hnd,hd->hn", turned, rotated(k, (cos[0], sin[0])))
-    return model.capped(layer, scores * model.scale(layer))
+    """Return the scores (n_heads, POSITIONS) of the mean token with itself by the distance, in float64."""
+    norm = model.norm("attention", layer)
 
+    def sum_of(rows: Tensor) -> Tensor:
+        return norm(model.stream_of(rows)).sum(dim=0).cpu().double()  # type: ignore[no-any-return]
 
-def _mean_states(model: Model, layer: int, W_E: Tensor, pool: Executor) -> list[Tensor]:
-    """Return the mean query and the mean key of all tokens, (n_heads, d_head) each. Without norms of queries and keys
-    they are those of the mean of what attention reads, which saves the product with all tokens."""
-    kinds, norm = FACTORS["qk"], model.norm("attention", layer)
-    normed = any(model.head_norms(layer, kind) for kind in kinds)
-
-    def sums(rows: Tensor) -> list[Tensor]:
-        x = norm(model.stream_of(rows))
-        states = [model.head_states(layer, kind, x) for kind in kinds] if normed else [x]
-        return [of.sum(dim=-2).cpu().double() for of in states]
-
-    total = [torch.zeros(())] * (len(kinds) if normed else 1)
-    for of_block in pool.map(sums, torch.split(W_E, TOKENS_AT_ONCE)):
-        total = [before + more for before, more in zip(total, of_block, strict=True)]
-    means = [of / len(W_E) for of in total]
-    if normed:
-        return means
-    read = means[0][None].to(W_E)
-    return [model.head_states(layer, kind, read)[:, 0] for kind in kinds]
+    total = torch.stack([*pool.map(sum_of, torch.split(W_E, TOKENS_AT_ONCE))]).sum(dim=0)
+    mean = (total / len(W_E)).to(W_E)[None]
+    q, k = (model.head_states(layer, kind, mean).cpu().double() for kind in FACTORS["qk"])  # (n_heads, 1, d_head) each
+    cos, sin = (turns.double() for turns in model.rotation(layer, POSITIONS))
+    turned = rotated(q.expand(-1, POSITIONS, -1), (cos, sin))  # (n_heads, POSITIONS, d_head)
+    return model.capped(layer, (turned * rotated(k, (cos[:1], sin[:1]))).sum(dim=2) * model.scale(layer))
 
 
 def _attention_of_positions(model: Model, layer: int, device: torch.device) -> Tensor:

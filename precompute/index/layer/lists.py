@@ -11,7 +11,7 @@ from lexiscope.precompute.index.layout import LOOKS
 from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import Shape
 
-CLEAR_SHARE = 0.5  # least share of attention that names a place: no other can have more
+CLEAR_SHARE = 0.5  # least share of attention that names a place: then no other has more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +79,7 @@ class HeadPositions(TypedDict):
     by: Literal["position", "distance"]  # learned positions, or rotary ones
     words: str | None  # the place that has at least half; None where attention is spread
     share: float | None  # the share of that place
-    first: float | None  # None where only the distance counts
-    previous: float | None
-    same: float | None
-    next: float | None  # None where no position sees the next
-    spread: float | None  # what goes to all other places
+    shares: dict[str, float]  # of the places that are told apart, and what is left (`spread`)
     distances: list[int]  # how far back; below 0 are later positions
     by_distance: list[float]  # the share at each distance
 
@@ -91,20 +87,14 @@ class HeadPositions(TypedDict):
 def head_positions(shape: Shape, shares: Floats, by_distance: Floats) -> HeadPositions:
     """Return where a head looks, from its stored shares (4,) and shares by distance."""
     named = {name: share for name, share in zip(LOOKS, shares.tolist(), strict=True) if math.isfinite(share)}
-    most = max(named, key=named.__getitem__, default="")
-    words = LOOKS[most] if named and named[most] >= CLEAR_SHARE else None
-    n = len(by_distance)
-    start = 0 if shape.causal else -(n // 2)
+    clear = next((name for name, share in named.items() if share >= CLEAR_SHARE), None)
+    start = 0 if shape.causal else -(len(by_distance) // 2)
     return {
         "by": "distance" if shape.positions == "rotary" else "position",
-        "words": words,
-        "share": named[most] if words else None,
-        "first": named.get("first"),
-        "previous": named.get("previous"),
-        "same": named.get("same"),
-        "next": named.get("next"),
-        "spread": max(0.0, 1 - sum(named.values())) if named else None,
-        "distances": [*range(start, start + n)],
+        "words": clear and LOOKS[clear],
+        "share": named[clear] if clear else None,
+        "shares": named | {"spread": max(0.0, 1 - sum(named.values()))},
+        "distances": [*range(start, start + len(by_distance))],
         "by_distance": by_distance.tolist(),
     }
 
