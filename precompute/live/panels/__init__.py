@@ -1,12 +1,13 @@
 """The panels of a run, which are the parts of its page: a module for each, and the table of all of them."""
 
-from lexiscope.precompute.live.panels import attention, attribution, coverage, evolution, neurons, patterns
+from lexiscope.precompute.live.panels import attention, attribution, coverage, evolution, neurons, patterns, sheet
 from lexiscope.precompute.live.panels.panel import Panel
 
 PANELS: tuple[Panel, ...] = (
     evolution.PANEL,
     attention.PANEL,
     patterns.PANEL,
+    sheet.PANEL,
     neurons.PANEL,
     coverage.PANEL,
     attribution.PANEL,

@@ -70,7 +70,21 @@ class Reader:
         return bias
 
 
-def attribution(w: Weights, record: Record, token: int, against: int | ComparedWith) -> Attribution:
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a token's logit at the position."""
+
+    total: float  # the sum of all terms: the logit less the baseline
+    baseline: float
+    final_bias: float
+    unembedding_bias: float
+    embedded: Tensor  # (d_model,) the direction whose product with the embedding is its term
+    heads: Tensor  # (n_layers, n_heads)
+    neurons: Tensor  # (n_layers, d_mlp)
+    layers: list[LayerTerms]
+
+
+def terms_of(w: Weights, record: Record, token: int, against: int | ComparedWith) -> Terms:
     last = record.steps[-1]
     reader, final_bias, unembedding_bias = _unembedding(w, last, token, against)
     total = float(reader.direction @ last) + final_bias + unembedding_bias
@@ -92,12 +106,18 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
             "layer": layer, "heads": of_heads.tolist(), "attention_bias": attention_bias, "neurons": sum_of_neurons,
             "ff_bias": ff_bias, "attention": sum(of_heads.tolist()) + attention_bias, "ff": sum_of_neurons + ff_bias,
         })  # fmt: skip
-    embedded, positions = float(reader.direction @ record.steps[0]), None
-    if w.shape.causal and w.shape.positions == "learned":
-        of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.model.embedding_scale
-        embedded, positions = of_token, embedded - of_token
     layers.reverse()
-    logit = total + baseline
+    by_layer = torch.stack(heads[::-1]), torch.stack(neurons[::-1])
+    return Terms(total, baseline, final_bias, unembedding_bias, reader.direction, *by_layer, layers)
+
+
+def attribution(w: Weights, record: Record, token: int, against: int | ComparedWith) -> Attribution:
+    terms = terms_of(w, record, token, against)
+    embedded, positions = float(terms.embedded @ record.steps[0]), None
+    if w.shape.causal and w.shape.positions == "learned":
+        of_token = float(terms.embedded @ w.W_E[record.tokens[record.position]]) * w.model.embedding_scale
+        embedded, positions = of_token, embedded - of_token
+    layers = terms.layers
     sums = {
         "embedding": embedded,
         "positions": positions,
@@ -105,18 +125,18 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         "attention_bias": sum(row["attention_bias"] for row in layers),
         "neurons": sum(row["neurons"] for row in layers),
         "ff_bias": sum(row["ff_bias"] for row in layers),
-        "final_bias": final_bias,
-        "unembedding_bias": unembedding_bias,
+        "final_bias": terms.final_bias,
+        "unembedding_bias": terms.unembedding_bias,
     }
-    of_parts = record, torch.stack(heads[::-1]), torch.stack(neurons[::-1])
-    raises, lowers = (_largest(*of_parts, sign, logit - baseline, LISTED)[:LISTED] for sign in (1, -1))
-    ends = ((1, PATH_RAISES), (-1, PATH_LOWERS))
-    path = [part for sign, each in ends for part in _largest(*of_parts, sign, logit - baseline, each)]
+    raises, lowers = (_largest(record, terms, sign, LISTED)[:LISTED] for sign in (1, -1))
+    path = [
+        part for sign, each in ((1, PATH_RAISES), (-1, PATH_LOWERS)) for part in _largest(record, terms, sign, each)
+    ]
     return {
         "token": {"id": token},
         "against": {"id": against} if isinstance(against, int) else against,
-        "logit": logit,
-        "baseline": baseline,
+        "logit": terms.total + terms.baseline,
+        "baseline": terms.baseline,
         "sums": [NamedTerm(part=part, term=term) for part, term in sums.items() if term is not None],
         "layers": layers,
         "raises": raises,
@@ -168,11 +188,10 @@ def _part_terms(
     return weights * (vectors @ local.direction), constant
 
 
-def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int, total: float, most: int) -> list[PartTerm]:
-    """Return up to `most` heads, and as many neurons, with the largest terms, or with the most negative ones, from all
-    terms of heads (n_layers, n_heads) and neurons (n_layers, d_mlp). `total` is the sum of all terms."""
-    every = [_head_term(record, *term, total) for term in _largest_terms(heads, sign, most)]
-    every += [_neuron_term(record, *term, total) for term in _largest_terms(neurons, sign, most)]
+def _largest(record: Record, terms: Terms, sign: int, most: int) -> list[PartTerm]:
+    """Return up to `most` heads, and as many neurons, with the largest terms, or with the most negative ones."""
+    every = [_head_term(record, *term, terms.total) for term in _largest_terms(terms.heads, sign, most)]
+    every += [_neuron_term(record, *term, terms.total) for term in _largest_terms(terms.neurons, sign, most)]
     return sorted(every, key=lambda part: -sign * part["term"])
 
 
@@ -209,7 +228,7 @@ def _share(term: float, total: float) -> float | None:
     return term / total if total > 0 else None
 
 
-def _cost(w: Weights, *_: object) -> float:
+def cost(w: Weights, *_: object) -> float:
     """Return the cost: every vector that writes is multiplied once."""
     return w.shape.n_layers * (w.shape.count("w_o") + w.shape.count("ff_value")) * w.shape.d_model
 
@@ -225,6 +244,6 @@ PANEL = Panel(
     name="attribution",
     keeps=frozenset({"steps", "mixed", "looks", "coefficients", "peaks"}),
     answer=lambda run: {"attribution": attribution(run.w, run.record, run.token, run.against)},
-    cost=_cost,
+    cost=cost,
     vectors=_vectors,
 )

@@ -70,10 +70,8 @@ def strongest_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
     places, strengths, only = [], [], []
     for layer, (neurons, columns) in enumerate(record.strongest):
         places += [(layer, at) for at in range(len(neurons))]
-        first = record.first_only(layer)[neurons]
-        peaks = torch.where(first, record.first[layer][neurons], record.others[layer][neurons])
-        strengths.append(peaks * value_norms[layer, neurons])
-        only.append(first)
+        strengths.append(record.strength(layer)[neurons])
+        only.append(record.first_only(layer)[neurons])
         assert columns.shape == (len(record.tokens), len(neurons))
     strength, first_only = torch.cat(strengths), torch.cat(only)
     found: list[TextNeuron] = []

@@ -57,20 +57,26 @@ def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
     else:
         sent = s.n_heads * min(MESSAGES, tokens) + (min(ALL_MESSAGES, tokens) if ask.head is not None else 0)
         rows = s.n_heads * OWN_LISTS + sent
+    return rows + rows_beside(w, ask)
+
+
+def rows_beside(w: Weights, ask: PromptAsk) -> int:
+    """Return how many vectors' time a layer takes beside its lists."""
     if ask.lens == "cosine" and ask.convention != "final":
-        rows += COSINE_ROWS * (2 if ask.convention == "vocabulary" and not s.tied else 1)
+        return COSINE_ROWS * (2 if ask.convention == "vocabulary" and not w.shape.tied else 1)
     if ask.lens == "dot" and ask.convention == "exact":  # norms inside heads need a divisor for every token
-        rows += sum(s.count(kind) for kind in ("w_q", "w_k") if w.head_norm(kind, 0) is not None)
-    return rows
+        return sum(w.shape.count(kind) for kind in ("w_q", "w_k") if w.head_norm(kind, 0) is not None)
+    return 0
 
 
 @dataclass(frozen=True)
-class _Lists:
-    """Make lists of tokens for some heads of a run's layer, in one convention and under one lens: head after head, then
-    by position."""
+class Lists:
+    """Make lists of tokens for some heads of a layer of a run, in one convention and under one lens: head after head,
+    then by position."""
 
     w: Weights
     record: Record
+    layer: int
     convention: Convention
     lens: Lens
     k: int
@@ -82,24 +88,22 @@ class _Lists:
     @property
     def states(self) -> Tensor:
         """Return the states (T, d_model) as the layer's attention reads them."""
-        assert self.record.chosen_states is not None
-        return self.record.chosen_states
+        return self.record.heads[self.layer].states
 
     @property
     def weights(self) -> Tensor:
         """Return the attention weights (heads, T, T), from query to key."""
-        assert self.record.chosen_weights is not None
-        return self.record.chosen_weights[self.heads]
+        return self.record.heads[self.layer].weights[self.heads]
 
     def sought(self, kind: str, here: Tensor, there: Tensor) -> Iterator[list[ScoredToken]]:
         """Yield the first tokens that positions `here` (n,) look for (kind w_q), or that would find them (kind w_k), if
         these tokens are at positions `there` (heads, n)."""
-        w, layer, x = self.w, self.record.layer, self.states[here]
+        w, layer, x = self.w, self.layer, self.states[here]
         if self.convention != "exact":
             yield from self._compared(head_vectors.sought(w, layer, kind, x, self.heads).flatten(0, 1), reads=True)
             return
         exact, constants = head_vectors.exactly_sought(
-            w, layer, kind, x, self.heads, here, there, self.record.chosen_rotation
+            w, layer, kind, x, self.heads, here, there, self.record.heads[layer].rotation
         )
         vectors, constant = exact.flatten(0, 1), constants.flatten()
         other = head_vectors.OTHER_SIDE[kind]
@@ -125,7 +129,7 @@ class _Lists:
     def messages(self, positions: Tensor) -> Tensor:
         """Return the messages (heads, n, d_model) of these positions (n,)."""
         x, biased = self.states[positions], self.convention == "exact"
-        return head_vectors.messages(self.w, self.record.layer, x, self.heads, biased=biased)
+        return head_vectors.messages(self.w, self.layer, x, self.heads, biased=biased)
 
     def _compared(self, vectors: Tensor, *, reads: bool) -> Iterator[list[ScoredToken]]:
         """Yield the first tokens of each vector by the convention `final` or `vocabulary`, with W_E if it `reads`, else
@@ -145,7 +149,7 @@ class _Lists:
         return self._normed_reads if writes is reads else self._normed(writes)
 
     def _normed(self, vocabulary: TokenRows) -> Products:
-        products = vocabulary.normed(self.w.norm_numbers("attention", self.record.layer), self.lens)
+        products = vocabulary.normed(self.w.norm_numbers("attention", self.layer), self.lens)
         self.tick(0 if self.lens == "dot" else COSINE_ROWS)
         return products
 
@@ -156,27 +160,25 @@ class _Lists:
             yield from best_tokens(scores, self.k, self.only)
 
 
-def _lists(
-    w: Weights, record: Record, ask: PromptAsk, heads: Sequence[int], vocabularies: Vocabularies, tick: Tick
-) -> _Lists:
-    length, only = ask.k + ask.spare, only_tokens(w, ask)
-    return _Lists(w, record, ask.convention, ask.lens, length, heads, vocabularies, tick, only)
+def lists_of(run: PanelRun, layer: int, heads: Sequence[int], tick: Tick) -> Lists:
+    """Return the lists of these heads of a layer, as they were asked for."""
+    ask, only = run.ask, only_tokens(run.w, run.ask)
+    vocabularies, length = run.tables.vocabularies, ask.k + ask.spare
+    return Lists(run.w, run.record, layer, ask.convention, ask.lens, length, heads, vocabularies, tick, only)
 
 
-def patterns_by_head(
-    w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
-) -> list[HeadPattern]:
+def patterns_by_head(run: PanelRun) -> list[HeadPattern]:
     """Describe every head of the layer at the chosen position, with more messages for the head that was asked about."""
-    s, position = w.shape, record.position
-    lists = _lists(w, record, ask, range(s.n_heads), vocabularies, tick)
+    w, record, s, position = run.w, run.record, run.w.shape, run.record.position
+    lists = lists_of(run, record.layer, range(s.n_heads), run.tick("patterns"))
     here = torch.tensor([position], device=w.device)
     weights = lists.weights  # (n_heads, T, T)
     seen = position + 1 if s.causal else len(record.tokens)
     every = lists.messages(torch.arange(seen, device=w.device))  # (n_heads, seen, d_model)
-    most = [ALL_MESSAGES if head == ask.head else MESSAGES for head in range(s.n_heads)]
+    most = [ALL_MESSAGES if head == run.ask.head else MESSAGES for head in range(s.n_heads)]
     picked = [of_head[position, :seen].topk(min(n, seen)) for of_head, n in zip(weights, most, strict=True)]
     looks_at = torch.stack([best.indices[:1] for best in picked])  # (n_heads, 1)
-    found_from, found_weights = _looked_at_from(s, weights, here)
+    found_from, found_weights = looked_at_from(s, weights, here)
     pattern = lists.sought("w_q", here, looks_at)
     found_by = lists.sought("w_k", here, found_from)
     own = lists.sent(every[:, position])
@@ -197,16 +199,14 @@ def patterns_by_head(
     ]
 
 
-def patterns_by_token(
-    w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
-) -> list[TokenPattern]:
+def patterns_by_token(run: PanelRun) -> list[TokenPattern]:
     """Describe every position of the text at the head that was asked about, or at head 0 if none was."""
-    heads = [ask.head or 0]
-    lists = _lists(w, record, ask, heads, vocabularies, tick)
+    w, record = run.w, run.record
+    lists = lists_of(run, record.layer, [run.ask.head or 0], run.tick("patterns"))
     here = torch.arange(len(record.tokens), device=w.device)
     weights = lists.weights
     look_weights, looks_at = weights.max(dim=2)  # (1, T) each
-    found_from, found_weights = _looked_at_from(w.shape, weights, here)
+    found_from, found_weights = looked_at_from(w.shape, weights, here)
     pattern = lists.sought("w_q", here, looks_at)
     found_by = lists.sought("w_k", here, found_from)
     own = lists.sent(lists.messages(here)[0])
@@ -223,7 +223,7 @@ def patterns_by_token(
     ]
 
 
-def _looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
+def looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
     """Return for each position of `here` (n,) the other position that attends to it most, and that attention weight,
     (heads, n) each. Where no other position sees it, return the position itself, and a weight below 0."""
     queries = torch.arange(weights.shape[1], device=weights.device)
@@ -237,10 +237,9 @@ def _look(position: Tensor, weight: Tensor) -> Look | None:
 
 
 def _answer(run: PanelRun) -> Fields:
-    arguments = run.w, run.record, run.ask, run.tables.vocabularies, run.tick("patterns")
     if run.ask.rows == "heads":
-        return {"patterns": patterns_by_head(*arguments)}
-    return {"patterns_by_token": patterns_by_token(*arguments)}
+        return {"patterns": patterns_by_head(run)}
+    return {"patterns_by_token": patterns_by_token(run)}
 
 
 PANEL = Panel(name="patterns", keeps=frozenset({"chosen"}), answer=_answer, rows=rows_of_products)

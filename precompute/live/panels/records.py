@@ -10,17 +10,22 @@ import torch
 from torch import Tensor
 
 from lexiscope.precompute.live.run import Changes, Watcher
+from lexiscope.precompute.live.wire.answers import Predicted
+from lexiscope.precompute.live.wire.grammar import Replaced
 from lexiscope.precompute.shape import Shape
 from lexiscope.precompute.weights.architectures.base import Rotation
 
 FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
 STRONGEST, FIRST_TOKEN_NEURONS = 20, 10  # neurons kept of a whole text, and of those that fire only on its first token
+COLUMNS = 100  # neurons of each layer whose coefficients are kept at all positions
 MOST_WEIGHTS = 2_000_000  # attention weights of an answer; if there are more, only those of the chosen layer are kept
 
 Keep = Literal[
     "streams", "states", "steps",  # the stream: at all positions after each step, or each layer; at the position
-    "weights", "chosen", "mixed", "looks",  # attention: of all heads; of the layer; mixed values; from the position
+    "weights", "mixed", "looks",  # attention: of all heads; mixed values; from the position
+    "chosen", "every",  # what the heads of the chosen layer, or of every layer, do
     "keys", "coefficients", "peaks", "neurons",  # FF: at the position; the largest of each neuron; of some, everywhere
+    "columns",  # FF: everywhere, of the strongest neurons of each layer
 ]  # fmt: skip
 
 
@@ -36,6 +41,15 @@ def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
     return range(shape.n_layers) if every else range(layer, layer + 1)
 
 
+@dataclass(frozen=True)
+class LayerHeads:
+    """What the heads of one layer read in a run, and where they look."""
+
+    states: Tensor  # (T, d_model), normed as the layer's attention reads it
+    weights: Tensor  # (n_heads, T, T), from query to key
+    rotation: Rotation | None  # of the layer, where positions are rotary
+
+
 @dataclass
 class Record:
     """One prompt among those that are run together: what to keep of its run, and what was kept."""
@@ -43,20 +57,21 @@ class Record:
     tokens: tuple[int, ...]
     changes: Changes
     position: int
-    layer: int  # the layer whose attention and states are kept as `chosen_*`
+    layer: int  # the chosen layer
     keeps: frozenset[Keep]
     neuron: int | None = None  # the neuron of that layer that was asked about
     attention: range = range(0)  # the layers whose attention weights the panel `attention` wants
     row_places: tuple[tuple[int, int], ...] = ()  # layer and number of neurons that are kept at all positions
+    replaced: Sequence[Replaced] = ()  # the heads and neurons whose values at all positions another run needs
+    values: dict[Replaced, Tensor] = field(default_factory=dict)  # of a head (T, d_head), of a neuron (T,)
     value_norms: Tensor | None = None  # neurons: (n_layers, d_mlp)
     rows: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # neurons: (T,) coefficients of `row_places`
     strongest: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # neurons: by layer, numbers (n,) and (T, n)
     chosen_coefficients: Tensor | None = None  # neurons: (T,) coefficients of `neuron`
     streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
     weights: dict[int, Tensor] = field(default_factory=dict)  # attention: layer -> (n_heads, T, T)
-    chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
-    chosen_weights: Tensor | None = None  # patterns: (n_heads, T, T), from query to key
-    chosen_rotation: Rotation | None = None  # patterns: the rotation in `layer`, where positions are rotary
+    heads: dict[int, LayerHeads] = field(default_factory=dict)  # patterns: by layer
+    columns: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # sheet: by layer, as `strongest`
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
     first: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, |coefficient| at position 0
     others: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, the largest |coefficient| after it
@@ -65,12 +80,21 @@ class Record:
     mixed: list[Tensor] = field(default_factory=list)  # (n_heads, d_head) mixed values of each layer, at the position
     steps: list[Tensor] = field(default_factory=list)  # attribution: (d_model,) after each step, at the position
     looks: list[Tensor] = field(default_factory=list)  # (n_heads, T) attention weights of each layer, from the position
+    prediction: Predicted = field(default_factory=list)  # at the position
+    is_finite: bool = True  # False if the run overflowed
 
     def first_only(self, layer: int) -> Tensor:
         """Return flags (d_mlp,): True for a neuron that fires at the first of several positions, and hardly anywhere
         else."""
         first, others = self.first[layer], self.others[layer]
         return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(self.tokens) > 1)
+
+    def strength(self, layer: int) -> Tensor:
+        """Return the strength (d_mlp,) of each neuron of a layer at its peak: after the first position, unless it fires
+        there only."""
+        assert self.value_norms is not None
+        peaks = torch.where(self.first_only(layer), self.first[layer], self.others[layer])
+        return peaks * self.value_norms[layer]
 
     def keep_strongest(self, layer: int, coefficients: Tensor) -> None:
         """Keep those columns of a layer's coefficients (T, d_mlp) whose neurons could be among the strongest of all
@@ -110,12 +134,13 @@ class Recorder(Watcher):
             T = len(record.tokens)
             if "weights" in record.keeps and layer in record.attention:
                 record.weights[layer] = weights[b, :, :T, :T]
-            if "chosen" in record.keeps and layer == record.layer:
-                record.chosen_states = x[b, :T]
-                record.chosen_weights = weights[b, :, :T, :T]
-                record.chosen_rotation = rotation
+            if "every" in record.keeps or ("chosen" in record.keeps and layer == record.layer):
+                record.heads[layer] = LayerHeads(x[b, :T], weights[b, :, :T, :T], rotation)
             if "mixed" in record.keeps:
                 record.mixed.append(z[b, :, record.position].clone())
+            for change in record.replaced:
+                if change.layer == layer and change.head is not None:
+                    record.values[change] = z[b, change.head, :T].clone()
             if "looks" in record.keeps:
                 record.looks.append(weights[b, :, record.position, :T].clone())
 
@@ -133,5 +158,11 @@ class Recorder(Watcher):
                 record.others.append(here[1:].abs().amax(dim=0) if len(here) > 1 else here[0].abs())
             if "neurons" in record.keeps:
                 record.rows |= {place: here[:, place[1]].clone() for place in record.row_places if place[0] == layer}
-            if record.value_norms is not None:
+            for change in record.replaced:
+                if change.layer == layer and change.neuron is not None:
+                    record.values[change] = here[:, change.neuron].clone()
+            if "neurons" in record.keeps:
                 record.keep_strongest(layer, here)
+            if "columns" in record.keeps:
+                best = record.strength(layer).sort(descending=True, stable=True).indices[:COLUMNS]
+                record.columns.append((best, here[:, best]))
