@@ -199,9 +199,10 @@ class Worker:
             self._limits.check_heads(ask, self._engine.shape.n_heads)
         tokens = 0
         if isinstance(ask, asks.PromptAsk | asks.StatesAsk):
-            tokens = await self._tokens_of_text(ask.text)
+            bos = ask.bos if isinstance(ask, asks.PromptAsk) else 0
+            tokens = await self._tokens_of_text(ask.text, bos)
         if isinstance(ask, asks.PromptAsk) and ask.from_:
-            tokens = max(tokens, await self._tokens_of_text(ask.from_))
+            tokens = max(tokens, await self._tokens_of_text(ask.from_, ask.bos))
         if isinstance(ask, asks.StatesReadingAsk):
             tokens = self._engine.state_count(ask)
             self._limits.check_tokens(tokens, self._engine.n_positions)
@@ -218,21 +219,21 @@ class Worker:
         self._limits.check_seconds(ask, tokens, self._estimate)
         return tokens
 
-    async def _tokens_of_text(self, text: str) -> int:
+    async def _tokens_of_text(self, text: str, bos: int) -> int:
         if len(text) > LONG_PROMPT:
             self._limits.check_text(text, self._engine.longest_token)
-            tokens = await asyncio.to_thread(self._count_tokens, text)
+            tokens = await asyncio.to_thread(self._count_tokens, text, bos)
         else:
-            tokens = self._count_tokens(text)
+            tokens = self._count_tokens(text, bos)
         self._limits.check_tokens(tokens, self._engine.n_positions)
         return tokens
 
     def _estimate(self, ask: Ask[Any], tokens: int) -> float:
         return self._run_pace.seconds_at_best(self._engine.cost(ask, tokens))
 
-    def _count_tokens(self, text: str) -> int:
+    def _count_tokens(self, text: str, bos: int) -> int:
         try:
-            return self._engine.token_count(text)
+            return self._engine.token_count(text, bos)
         except Exception:
             raise
         except BaseException as error:  # the tokenizer is in Rust and raises a BaseException when it panics

@@ -168,9 +168,9 @@ class Engine:
         makes = getattr(ask, "reading", "") in ("first", "mlp") or getattr(ask, "source", "") == "first"
         return makes or isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk | BeforehandAsk)
 
-    def token_count(self, text: str) -> int:
+    def token_count(self, text: str, bos: int = 0) -> int:
         """Return how many tokens a prompt has; raise BadRequest if the prompt is not valid text."""
-        return len(self.words.prompt(text))
+        return len(self.words.prompt(text, bos))
 
     def state_count(self, ask: StatesReadingAsk) -> int:
         """Return how many states an ask gives; raise BadRequest if they cannot be states of this model."""

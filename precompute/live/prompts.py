@@ -105,8 +105,8 @@ class Prompts:
         return [answers[number] for number in range(len(asks))]
 
     def _job(self, ask: PromptAsk) -> Job:
-        tokens, s = self._tokens(ask.text), self.w.shape
-        second = self._tokens(ask.from_) if ask.from_ else ()
+        tokens, s = self._tokens(ask.text, ask.bos), self.w.shape
+        second = self._tokens(ask.from_, ask.bos) if ask.from_ else ()
         position = self.words.usual_position(tokens) if ask.position is None else ask.position
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
         check_number("position", position, len(tokens))
@@ -130,8 +130,8 @@ class Prompts:
         attention = attention_layers(s, len(tokens), layer)
         return Job(ask, tokens, position, layer, attention, second, second_position, token, against)
 
-    def _tokens(self, text: str) -> tuple[int, ...]:
-        tokens = self.words.prompt(text)
+    def _tokens(self, text: str, bos: int) -> tuple[int, ...]:
+        tokens = self.words.prompt(text, bos)
         if len(tokens) > self.w.n_positions:
             raise BadRequest(
                 f"the prompt has {len(tokens)} tokens, but the model has only {self.w.n_positions} positions"
@@ -184,9 +184,15 @@ class Prompts:
         panels = [panel for panel in PANELS if panel.name in ask.panel]
         fields = {name: field for panel in panels for name, field in panel.answer(run).items()}
         shown = (end for panel in panels for end in panel.vectors(fields, w.shape.gated))
+        put = self.words.put_first
+        first = self.words.bos if put is None else put
         answer: PromptAnswer = {
             "predicts": w.shape.predicts,
             "tokens": [{"id": token} for token in job.tokens],
+            "bos": {
+                "token": None if first is None else {"id": first},
+                "by": "tokenizer" if put is not None else "asked" if ask.bos else "nobody",
+            },
             "position": job.position,
             "layer": job.layer,
             "prediction": records[0].prediction[: ask.k],

@@ -4,6 +4,7 @@ beside neurons and heads."""
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.difference import check_can_run
 from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
 from lexiscope.app.lists.kept_tokens import READ_TO_SKIP_HUBS
-from lexiscope.app.lists.view import ViewOfModel, of_index
+from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
@@ -21,7 +22,8 @@ from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.patterns import RepeatedWord
 from lexiscope.app.pages.prompt.prediction import CHANGES, Change, change_of
-from lexiscope.app.urls import pack, unpack
+from lexiscope.app.pages.prompt.sheet import SheetArguments, ShownRows, check_sheet, chosen_rows
+from lexiscope.app.urls import DATA_FORMATS, pack, unpack
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.live.wire.answers import (
     ActiveNeuron,
@@ -29,6 +31,7 @@ from lexiscope.precompute.live.wire.answers import (
     ChosenNeuron,
     CoverageRow,
     EvolutionRow,
+    FirstToken,
     HeadAttention,
     HeadPattern,
     MeanOver,
@@ -61,7 +64,7 @@ class PromptAt(Address):
     pattern = "prompt"
 
 
-class PromptQuery(PromptArguments):
+class PromptQuery(SheetArguments):
     """The arguments of a run as addresses have them: long texts are compressed."""
 
     z: str | None = Field(
@@ -104,6 +107,7 @@ class PromptView(ViewOfModel):
     layer: int | None
     head: int | None  # a head of the layer, if the visitor asked about one
     changes: list[Change]
+    bos: FirstToken | None = None  # None while there is no text
     tokens: list[Token]
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
@@ -121,6 +125,7 @@ class PromptView(ViewOfModel):
     patterns_by_token: list[TokenPattern] | None = None
     repeats_of_head: list[RepeatedWord] | None = None  # with `rows=tokens`: words that stand in many rows
     sheet: Sheet | None = None
+    shown_rows: Annotated[ShownRows | None, PAGE_ONLY] = None  # of the sheet
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # the neuron that the visitor asked about, if any
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
@@ -140,6 +145,11 @@ class PromptView(ViewOfModel):
         out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
 
+    @property
+    def sheet_table(self) -> Table:
+        """Return the page of the sheet that is shown."""
+        return PANELS["sheet"].tables(self)[0]
+
     def repeated(self, name: str) -> frozenset[int]:
         """Return the tokens that one list (looks_for, found_by, sends) of the head holds in many rows."""
         found = [repeat["tokens"] for repeat in self.repeats_of_head or () if repeat["list"] == name]
@@ -151,9 +161,13 @@ class PromptView(ViewOfModel):
     def tables(self) -> list[Table]:
         """Return one long table for programs, panel by panel, and, for people, the tables of those panels that have
         them."""
+        if self.panel == "sheet":  # its rows alone
+            return PANELS["sheet"].for_programs(self)
         for_people = [table for panel in PANELS.values() if panel.has_text for table in panel.tables(self)]
         run = Table("", COLUMNS, self._rows(), "programs", ("convention", "lens"))
-        return [*for_people, run, *(panel.table(self) for panel in PANELS.values())]
+        named = self.panel.split(",")
+        shown = [panel for panel in PANELS.values() if not panel.file_tables or panel.name in named]
+        return [*for_people, run, *(table for panel in shown for table in panel.for_programs(self))]
 
     def _rows(self) -> Iterator[Record]:
         yield from prediction.token_rows(self)
@@ -183,7 +197,7 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptQuery) -> PromptView | AllLa
     return _view(site, ask, site.answers[0] if site.answers else None)
 
 
-def _view(site: ModelSite, ask: PromptArguments, answer: PromptAnswer | None) -> PromptView:
+def _view(site: ModelSite, ask: SheetArguments, answer: PromptAnswer | None) -> PromptView:
     fields = _run(site, ask, answer) if answer else _form(site)
     return PromptView(
         **of_index(site.index),
@@ -196,11 +210,14 @@ def _view(site: ModelSite, ask: PromptArguments, answer: PromptAnswer | None) ->
     )
 
 
-def _run(site: ModelSite, ask: PromptArguments, answer: PromptAnswer) -> dict[str, Any]:
+def _run(site: ModelSite, ask: SheetArguments, answer: PromptAnswer) -> dict[str, Any]:
     """Return the worker's answer with words beside ids, neurons and heads. If hubs (tokens in very many lists) are left
     out, the lists of neurons and of patterns are filled up with other tokens."""
-    fields: dict[str, Any] = {**put_words(answer, site.index.tokens.texts)}
+    fields: dict[str, Any] = {**answer}
     lists = FirstLists.of(site.index, ask.lens, fields.pop("lists"), site.left_out(ask.lens))
+    if sheet := fields.get("sheet"):
+        fields |= chosen_rows(site, ask, sheet, lists, len(answer["tokens"]))
+    put_words(fields, site.index.tokens.texts)
     for panel in PANELS.values():
         panel.add_lists(fields, lists, ask)
     # The head of a table of tokens is the first, unless another one was asked about.
@@ -223,6 +240,8 @@ def asks(site: ModelSite, _: PromptAt, ask: PromptQuery) -> Iterable[PromptAsk]:
         return asks_of_all(site.index.shape, ask, site.format, partial(_ask, site))
     if site.format != "html":
         check_can_run(site.index)
+    if "sheet" in ask.panel:
+        check_sheet(ask, site.index.shape, site.format in ("html", "events"))
     if not ask.text and site.format == "events":
         raise BadRequest("there is no text: give it as text=")
     if not ask.text or site.index.stored.difference:
@@ -233,6 +252,8 @@ def asks(site: ModelSite, _: PromptAt, ask: PromptQuery) -> Iterable[PromptAsk]:
 def _ask(site: ModelSite, ask: PromptArguments) -> PromptAsk:
     spare = READ_TO_SKIP_HUBS if site.hide_hubs and "patterns" in ask.panel else 0
     fields = {name: getattr(ask, name) for name in PromptArguments.model_fields}
+    if ask.panel == ("sheet",):  # of which these choose rows: the same run answers for all of them
+        fields |= {"layer": None, "head": None}
     only = site.kept.packed(site.index)
     return PromptAsk(**fields, spare=spare, only=only, unbuilt=unbuilt(site.index, ask.lens, only))
 
@@ -241,6 +262,11 @@ def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
     """Return the formats that the page links to."""
     if site.index.stored.difference:
         return ()
+    is_sheet, has_pyarrow = ask.panel == ("sheet",), find_spec("pyarrow") is not None
+    if site.format == "parquet" and not is_sheet:
+        raise NotFound("a run has .parquet of its sheet alone: panel=sheet. There is .json and .csv of all")
+    if site.format == "parquet" and not has_pyarrow:
+        raise NotFound("a .parquet needs pyarrow, which this server lacks: pip install 'lexiscope[parquet]'")
     if any(panel.has_text for panel in _panels(ask.panel)):
         return (*FORMATS, *TEXT_FORMATS)
     if site.format in TEXT_FORMATS:
@@ -249,11 +275,11 @@ def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
             f"a run has .{site.format} of its {' and '.join(named)} only: add panel={named[0]}. "
             "There is .json and .csv of all"
         )
-    return FORMATS
+    return (*FORMATS, "parquet") if is_sheet and has_pyarrow else FORMATS
 
 
 PROMPT: Page[PromptAt, PromptQuery, Any] = Page(
     name="prompt", title="", at=PromptAt, arguments=PromptQuery, view=PromptView, make=prompt, asks=asks, is_live=True,
-    formats_of=formats_of, has_events=True,
+    formats=(*DATA_FORMATS, "parquet"), formats_of=formats_of, has_events=True,
     stages={"run": "running the model", **{panel.name: panel.working or panel.name for panel in PANELS.values()}},
 )  # fmt: skip

@@ -121,6 +121,13 @@ class Right(TypedDict):
     mean_log_p: float | None  # the mean natural logarithm of their probabilities; None if there are none
 
 
+class FirstToken(TypedDict):
+    """The token that stands first in every text of the model, and who put it in front of this one."""
+
+    token: Token | None  # None where neither the tokenizer nor the checkpoint's files name one
+    by: Literal["tokenizer", "asked", "nobody"]
+
+
 class EvolutionRow(TypedDict):
     """What the stream after one step of a run predicts at every position, through the final norm and W_U."""
 
@@ -332,6 +339,7 @@ Beside = TypedDict("Beside", {"from": NotRequired[SecondText | None], "mean_over
 class PromptAnswer(Beside):
     predicts: Predicts  # what the numbers `p` of prediction and evolution are
     tokens: list[Token]
+    bos: FirstToken
     position: int
     layer: int
     prediction: Predicted  # the prediction at the chosen position

@@ -305,6 +305,13 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
         description="What that logit is compared with: the `mean` of all tokens, `none`, or a token's id or a word",
     )
 
+    bos: Annotated[int, _zero_or_one("bos", "1 to put the model's own first token in front, or 0")] = Field(
+        0,
+        ge=0,
+        le=1,
+        description="1: the model's own first token stands in front, also where its tokenizer puts none",
+    )
+
     @property
     def changes(self) -> tuple[AnyChange, ...]:
         """Return all that this run changes in the model: what is switched off, coefficients that are set, and values
