@@ -1,7 +1,7 @@
 """Show a run of the model on a text: the request, the worker's answer with tokens beside their ids, and stored lists
 beside neurons and heads."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
+from lexiscope.app.pages.prompt.heads import MEASURES, HeadMeasure, MeasuredHead, measured_heads
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.patterns import RepeatedWord
@@ -34,6 +35,7 @@ from lexiscope.precompute.live.wire.answers import (
     FirstToken,
     HeadAttention,
     HeadPattern,
+    HeadSummary,
     MeanOver,
     Predicted,
     PromptAnswer,
@@ -78,6 +80,8 @@ class PromptQuery(SheetArguments):
         "`.csv`, of patterns: `all`, and then all positions or, with `rows=tokens`, all heads",
     )
 
+    by: HeadMeasure = Field("repeats", description=f"What the map of `heads` is coloured by: {', '.join(MEASURES)}")
+
     @model_validator(mode="before")
     @classmethod
     def _unpack(cls, values: Any) -> Any:
@@ -112,7 +116,8 @@ class PromptView(ViewOfModel):
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
     mean_over: MeanOver | None = None  # what the means that replace values are over
-    from_: Annotated[SecondText | None, Field(alias="from")] = None
+    from_text: str = ""  # the second text
+    from_: Annotated[SecondText | None, Field(alias="from")] = None  # its run
     word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
     truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
     right: Right | None = None  # how many of these were the likeliest
@@ -131,6 +136,9 @@ class PromptView(ViewOfModel):
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
     # Strongest neurons of the whole text; then those that fire on its first token only.
     strongest: list[TextNeuron] | None = None
+    by: HeadMeasure = "repeats"  # what the map of the panel `heads` is coloured by
+    heads: list[HeadSummary] | None = None
+    letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
 
@@ -140,10 +148,32 @@ class PromptView(ViewOfModel):
         return PANELS.values()
 
     @property
+    def differing(self) -> set[int]:
+        """Return the positions at which the second text has another token than the first. If one is longer, these are
+        all between what both begin with and what both end with."""
+        texts = self.tokens, self.from_["tokens"] if self.from_ else []
+        first, second = ([token["id"] for token in text] for text in texts)
+        if len(first) == len(second):
+            return {at for at, token in enumerate(second) if token != first[at]}
+        start = _alike(first, second)
+        end = _alike(first[start:][::-1], second[start:][::-1])
+        return {*range(start, len(second) - end)}
+
+    @property
     def has_lists(self) -> bool:
         """Return True if the run has a panel with lists, from which hubs (tokens in very many lists) may be left
         out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
+
+    @property
+    def head_measures(self) -> Mapping[HeadMeasure, str]:
+        """Return what the map of heads can be coloured by, and how people say it."""
+        return MEASURES
+
+    @property
+    def measured_heads(self) -> list[MeasuredHead]:
+        """Return all heads, those with the most of the map's measure first."""
+        return measured_heads(self.heads or (), self.by)
 
     @property
     def sheet_table(self) -> Table:
@@ -173,6 +203,12 @@ class PromptView(ViewOfModel):
         yield from prediction.token_rows(self)
         yield from prediction.change_rows(self.changes)
         yield from prediction.rows(self)
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return with how many equal items both begin."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _panels(names: Collection[str]) -> list[Panel]:
@@ -205,6 +241,8 @@ def _view(site: ModelSite, ask: SheetArguments, answer: PromptAnswer | None) -> 
         convention=ask.convention,
         lens=ask.lens,
         rows=ask.rows,
+        by=getattr(ask, "by", "repeats"),
+        from_text=ask.from_,
         changes=[change_of(kind, change) for kind in CHANGES for change in getattr(ask, kind)],
         **fields,
     )
@@ -222,7 +260,8 @@ def _run(site: ModelSite, ask: SheetArguments, answer: PromptAnswer) -> dict[str
         panel.add_lists(fields, lists, ask)
     # The head of a table of tokens is the first, unless another one was asked about.
     head = 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panel else ask.head
-    return {**fields, "from_": fields.pop("from", None), "text": ask.text, "head": head}
+    second = fields.pop("from", None)
+    return {**fields, "from_": second, "text": ask.text, "head": head}
 
 
 def _form(site: ModelSite) -> dict[str, Any]:
