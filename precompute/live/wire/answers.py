@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
-PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "coverage", "attribution"]
+PanelName = Literal["evolution", "attention", "patterns", "sheet", "updates", "neurons", "coverage", "attribution"]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -257,6 +257,24 @@ class TextNeuron(ActiveNeuron):
     coefficients: list[float]  # by position
 
 
+class Update(TypedDict):
+    """What attention, FF or one head added to the stream at the chosen position; in an encoder, before the norm."""
+
+    layer: int
+    of: Literal["attention", "ff", "head"]
+    head: int | None
+    position: int
+    norm: float
+    share: float  # of the length of the stream before it
+    cosine: float  # with the stream before it
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
+    changes: bool | None  # whether another token leads at the position after this step; None for heads
+    changed: int | None  # at how many positions another token leads
+    before: Token | None  # the token that leads at the position before this step
+    after: Token | None
+
+
 class CoverageRow(TypedDict):
     """The paper's R_k at the chosen position: the share of the hidden state's first k tokens that are also among the
     first tokens of an active vector."""
@@ -360,6 +378,7 @@ class PromptAnswer(Beside):
     neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
     strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
+    updates: NotRequired[list[Update] | None]
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
 
