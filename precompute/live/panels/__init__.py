@@ -5,6 +5,7 @@ from lexiscope.precompute.live.panels import (
     attribution,
     coverage,
     evolution,
+    heads,
     neurons,
     patterns,
     sheet,
@@ -19,6 +20,7 @@ PANELS: tuple[Panel, ...] = (
     sheet.PANEL,
     updates.PANEL,
     neurons.PANEL,
+    heads.PANEL,
     coverage.PANEL,
     attribution.PANEL,
 )
