@@ -245,7 +245,7 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     neuron_terms = [(r["layer"], r["neuron"], r["term"]) for r in attribution["raises"] if r["neuron"] is not None]
     check("layer neuron value", neuron_terms, panel="attribution", part="neuron", end="top")
     assert {row["model"] for row in found} == {GPT2}
-    lists = {"patterns", "found_by", "message", "messages", "sheet"}
+    lists = {"patterns", "found_by", "message", "messages", "sheet", "heads"}
     assert {row["panel"] for row in found if row["convention"] == "vocabulary"} == lists
     assert {row["convention"] for row in found} == {"vocabulary", ""}
     assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
