@@ -8,6 +8,7 @@ from typing import Any
 from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
 from lexiscope.app.html.numbers import HEAT_STEPS, percent, ratio
 from lexiscope.app.lists.view import Token, visible
+from lexiscope.precompute.index.layer.lists import HeadPositions
 from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms, Update
 from lexiscope.precompute.shape import DIRECTION_KINDS
 
@@ -153,6 +154,15 @@ def _sum_of(shares: Mapping[str, float], name: str) -> float | None:
     """Return the share of a kind, or of a class together with its conditional variant."""
     found = [share for of, share in shares.items() if of.removeprefix("conditional ") == name]
     return sum(found) if found else None
+
+
+def positions_chart(positions: HeadPositions) -> LineChart:
+    """Chart a head's attention by distance, beside what each would have if all had the same."""
+    along, shares = positions["distances"], positions["by_distance"]
+    line = Line("attention", "attention", shares, "first", "none")
+    return LineChart(
+        "Attention, content left out", "positions back", along, [line], percent, [Level("even", 1 / len(along))]
+    )
 
 
 def standard_error(share: float, count: int) -> float:
