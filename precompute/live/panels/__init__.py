@@ -1,6 +1,16 @@
 """The panels of a run, which are the parts of its page: a module for each, and the table of all of them."""
 
-from lexiscope.precompute.live.panels import attention, attribution, coverage, evolution, neurons, patterns, sheet
+from lexiscope.precompute.live.panels import (
+    attention,
+    attribution,
+    coverage,
+    evolution,
+    heads,
+    neurons,
+    patterns,
+    sheet,
+    updates,
+)
 from lexiscope.precompute.live.panels.panel import Panel
 
 PANELS: tuple[Panel, ...] = (
@@ -8,7 +18,9 @@ PANELS: tuple[Panel, ...] = (
     attention.PANEL,
     patterns.PANEL,
     sheet.PANEL,
+    updates.PANEL,
     neurons.PANEL,
+    heads.PANEL,
     coverage.PANEL,
     attribution.PANEL,
 )

@@ -10,7 +10,9 @@ from typing_extensions import TypedDict
 from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
-PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "coverage", "attribution"]
+PanelName = Literal[
+    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "coverage", "attribution"
+]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -257,6 +259,49 @@ class TextNeuron(ActiveNeuron):
     coefficients: list[float]  # by position
 
 
+class Update(TypedDict):
+    """What attention, FF or one head added to the stream at the chosen position; in an encoder, before the norm."""
+
+    layer: int
+    of: Literal["attention", "ff", "head"]
+    head: int | None
+    position: int
+    norm: float
+    share: float  # of the length of the stream before it
+    cosine: float  # with the stream before it
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
+    changes: bool | None  # whether another token leads at the position after this step; None for heads
+    changed: int | None  # at how many positions another token leads
+    before: Token | None  # the token that leads at the position before this step
+    after: Token | None
+
+
+class ListShares(TypedDict):
+    """A share of the words in a head's lists, for each of its three lists."""
+
+    looks_for: float
+    found_by: float
+    sends: float
+
+
+class HeadSummary(TypedDict):
+    """Where a head looked in a run, how much it moved the stream, and of what kind its lists are: means over the text
+    without its first position."""
+
+    layer: int
+    head: int
+    first: float  # the share of attention on the first position
+    entropy: float  # of the attention weights, in nats
+    distance: float  # how many positions away the head looks
+    moves: float  # the length of what it wrote, as a share of that of the stream before
+    rests: bool  # moves next to nothing
+    self: ListShares  # the share of positions whose own word is in the list
+    repeats: ListShares  # the share of the list that stands in the lists of at least half of the other positions
+    letter: ListShares  # the share of the list that begins with the letter of the position's own word
+    repeated: list[Token]  # of the list that repeats most: words that stand at most positions, if there are any
+
+
 class CoverageRow(TypedDict):
     """The paper's R_k at the chosen position: the share of the hidden state's first k tokens that are also among the
     first tokens of an active vector."""
@@ -360,6 +405,9 @@ class PromptAnswer(Beside):
     neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
     strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
+    updates: NotRequired[list[Update] | None]
+    heads: NotRequired[list[HeadSummary] | None]  # of all layers
+    letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
 
