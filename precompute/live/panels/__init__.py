@@ -1,6 +1,15 @@
 """The panels of a run, which are the parts of its page: a module for each, and the table of all of them."""
 
-from lexiscope.precompute.live.panels import attention, attribution, coverage, evolution, neurons, patterns, sheet
+from lexiscope.precompute.live.panels import (
+    attention,
+    attribution,
+    coverage,
+    evolution,
+    neurons,
+    patterns,
+    positions,
+    sheet,
+)
 from lexiscope.precompute.live.panels.panel import Panel
 
 PANELS: tuple[Panel, ...] = (
@@ -9,6 +18,7 @@ PANELS: tuple[Panel, ...] = (
     patterns.PANEL,
     sheet.PANEL,
     neurons.PANEL,
+    positions.PANEL,
     coverage.PANEL,
     attribution.PANEL,
 )
