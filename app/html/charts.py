@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
-from lexiscope.app.html.numbers import HEAT_STEPS, percent
+from lexiscope.app.html.numbers import HEAT_STEPS, number, percent
 from lexiscope.app.lists.view import Token, visible
-from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
+from lexiscope.precompute.live.wire.answers import CoverageRow, DistanceScore, LayerTerms
 from lexiscope.precompute.shape import DIRECTION_KINDS
 
 WINDOW = 24  # how many positions of a text are shown beside each other
@@ -68,6 +68,15 @@ def _edge(rows: Sequence[CoverageRow], sign: int) -> list[float]:
     """Return by layer the mean share at other positions, plus or minus its standard deviation, kept between 0 and 1."""
     shares = [(row["shuffled"] or 0.0) + sign * (row["shuffled_sd"] or 0.0) for row in rows]
     return [min(1.0, max(0.0, share)) for share in shares]
+
+
+def distance_charts(rows: Sequence[DistanceScore]) -> list[LineChart]:
+    """Chart by distance what one head's mean query and mean key score, and where it looks by that and in the run."""
+    along = [row["distance"] for row in rows]
+    alone = Line("by distance alone", "alone", [row["alone"] for row in rows], "first")
+    in_run = Line("in this run", "this run", [row["attention"] for row in rows], "second", "square", dashed=True)
+    scores = LineChart("Score", "distance", along, [Line("score", "", [row["score"] for row in rows], "plain")], number)
+    return [scores, LineChart("Attention", "distance", along, [alone, in_run], percent)]
 
 
 def stitching_charts(runs: Sequence[Mapping[str, Any]], a: str, b: str) -> list[LineChart]:

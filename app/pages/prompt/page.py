@@ -30,6 +30,7 @@ from lexiscope.precompute.live.wire.answers import (
     EvolutionRow,
     HeadAttention,
     HeadPattern,
+    Positions,
     Predicted,
     PromptAnswer,
     Sheet,
@@ -110,6 +111,7 @@ class PromptView(ViewOfModel):
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
     # Strongest neurons of the whole text; then those that fire on its first token only.
     strongest: list[TextNeuron] | None = None
+    positions: Positions | None = None
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
 

@@ -9,8 +9,9 @@ from lexiscope.app.pages.prompt.evolution import EVOLUTION
 from lexiscope.app.pages.prompt.neurons import NEURONS
 from lexiscope.app.pages.prompt.panel import Panel
 from lexiscope.app.pages.prompt.patterns import PATTERNS
+from lexiscope.app.pages.prompt.positions import POSITIONS
 from lexiscope.app.pages.prompt.sheet import SHEET
 
 PANELS: Mapping[str, Panel] = {
-    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, COVERAGE, ATTRIBUTION)
+    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, POSITIONS, COVERAGE, ATTRIBUTION)
 }

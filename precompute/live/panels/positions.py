@@ -29,7 +29,6 @@ from lexiscope.precompute.live.wire.asks import PromptAsk
 
 HALF = 0.5
 MOST_DISTANCES = 64  # the largest distance of a head's curve
-PARTS = ("position_position", "position_content", "content_position", "content_content", "biases")
 NUMBER_COST = 600  # multiplications that take as long as all that is done with a head's score of two positions
 
 
@@ -78,7 +77,7 @@ def _normed(norm: Norm, part: Tensor, x: Tensor) -> Tensor:
 
 
 def parts_of_scores(w: Weights, layer: int, x: Tensor, positions: Tensor) -> list[Tensor]:
-    """Return the five parts (n_heads, T, T), in the order of PARTS, of the scores of states x (T, d_model), of which
+    """Return the parts (n_heads, T, T), in the order of ScoreParts, of the scores of states x (T, d_model), of which
     `positions` (T, d_model) is position's part."""
     sides = []
     for kind in ("w_q", "w_k"):
@@ -100,9 +99,21 @@ def shares_of_variance(parts: list[Tensor], seen: Tensor) -> list[ScoreParts | N
     variance = centred.square().sum(dim=(1, 2))
     of_parts = torch.stack([(part * centred).sum(dim=(1, 2)) for part in parts], dim=1) / variance[:, None]
     return [
-        dict(zip(PARTS, of_head, strict=True)) if varies else None
+        _named(of_head) if varies else None
         for of_head, varies in zip(of_parts.tolist(), (variance > 0).tolist(), strict=True)
     ]
+
+
+def _named(parts: Sequence[float]) -> ScoreParts:
+    """Return the five parts by their names."""
+    both_position, position_content, content_position, both_content, biases = parts
+    return {
+        "position_position": both_position,
+        "position_content": position_content,
+        "content_position": content_position,
+        "content_content": both_content,
+        "biases": biases,
+    }
 
 
 def words_of(shares: PositionShares) -> PositionWords | None:
@@ -120,9 +131,9 @@ def words_of(shares: PositionShares) -> PositionWords | None:
 def positions(w: Weights, record: Record, ask: PromptAsk, tick: Tick) -> Positions:
     """Tell of every head where it looks by position alone, and in this run, and more of the head that was asked
     about."""
-    T, is_learned = len(record.tokens), w.shape.positions == "learned"
+    T, is_learned, causal = len(record.tokens), w.shape.positions == "learned", w.shape.causal
     seen = torch.ones(T, T, dtype=torch.bool, device=w.device)
-    seen = seen.tril() if w.shape.causal else seen
+    seen = seen.tril() if causal else seen
     answer: Positions = {"by": "position" if is_learned else "distance", "even": None, "heads": [], "chosen": None}
     if T == 1:
         return answer
@@ -141,7 +152,7 @@ def positions(w: Weights, record: Record, ask: PromptAsk, tick: Tick) -> Positio
             scores = curve[:, distances]
         alone = scores.masked_fill(~seen, -torch.inf).softmax(dim=2)
         of_variance = shares_of_variance(parts, seen) if is_learned else [None] * w.shape.n_heads
-        found = zip(*(shares(each, w.shape.causal) for each in (alone, heads.weights)), of_variance, strict=True)
+        found = zip(shares(alone, causal), shares(heads.weights, causal), of_variance, strict=True)
         answer["heads"] += [
             {**here, "layer": layer, "head": head, "words": words_of(here), "attention": in_run, "parts": of_parts}
             for head, (here, in_run, of_parts) in enumerate(found)
@@ -170,7 +181,7 @@ def _chosen(
         return chosen
     rows = torch.stack([part[head, here] for part in parts], dim=1)[seen[here]]  # (keys, parts)
     chosen["keys"] = [
-        {"position": key, "score": sum(row), "weight": float(weights[here, key]), **dict(zip(PARTS, row, strict=True))}
+        {"position": key, "score": sum(row), "weight": float(weights[here, key]), **_named(row)}
         for key, row in enumerate(rows.tolist())
     ]
     return chosen

@@ -4,13 +4,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.panels.positions import PARTS, by_distance, parts_of_scores, words_of
+from lexiscope.precompute.live.panels.positions import by_distance, parts_of_scores, words_of
 from lexiscope.precompute.live.panels.records import LayerHeads
-from lexiscope.precompute.live.wire.answers import Positions, PositionShares
+from lexiscope.precompute.live.wire.answers import Positions, ScoreParts
 from tests.precompute.live.reference import TEXT, Case, close
 from tests.support.families import POSITIONS
 
 HEAD, LAYERS = 2, range(3)
+PARTS = tuple(ScoreParts.__annotations__)
 
 
 def ask(case: Case, text: str = TEXT, **fields: int) -> Positions:
@@ -57,7 +58,7 @@ def position_vectors(case: Case) -> tuple[Tensor, list[Tensor]]:
     return vectors, parts
 
 
-def expected_shares(case: Case, weights: Tensor) -> PositionShares:
+def expected_shares(case: Case, weights: Tensor) -> dict[str, float | None]:
     """Return the shares of one head's weights (T, T), by going over them."""
     T, after = len(weights), None if case.model.shape.causal else 0.0
     sums = {"first": 0.0, "previous": 0.0, "same": 0.0}
@@ -68,7 +69,7 @@ def expected_shares(case: Case, weights: Tensor) -> PositionShares:
         if after is not None and i + 1 < T:
             after += float(weights[i, i + 1])
     means = {name: total / (T - 1) for name, total in sums.items()}
-    return PositionShares(**means, next=None if after is None else after / (T - 1))  # type: ignore[typeddict-item]
+    return {**means, "next": None if after is None else after / (T - 1)}
 
 
 def masked(case: Case, of: Tensor) -> Tensor:
@@ -171,8 +172,9 @@ def test_parts_of_scores_sum_to_those_of_the_model(every: Case, layer: int) -> N
         assert {name: row[name] for name in PARTS} == pytest.approx(  # type: ignore[literal-required]
             {name: float(part[HEAD, 3, key]) for name, part in parts.items()}, abs=1e-4
         )
-    for row in answer["heads"][layer * 4 : layer * 4 + 4]:
-        head, n = row["head"], range(len(x))
+    for of_head in answer["heads"][layer * 4 : layer * 4 + 4]:
+        head, n, shares = of_head["head"], range(len(x)), of_head["parts"]
+        assert shares is not None
         seen_by = [slice(0, i + 1 if every.model.shape.causal else len(x)) for i in n]
         variance = sum(float(own[head, i, seen_by[i]].var(correction=0)) * (seen_by[i].stop) for i in n)
         for name in PARTS:
@@ -181,6 +183,5 @@ def test_parts_of_scores_sum_to_those_of_the_model(every: Case, layer: int) -> N
                 * keys.stop
                 for i, keys in enumerate(seen_by)
             )
-            assert row["parts"] is not None
-            assert row["parts"][name] == pytest.approx(covariance / variance, abs=1e-4)  # type: ignore[literal-required]
-        assert sum(row["parts"].values()) == pytest.approx(1, abs=1e-4)  # type: ignore[union-attr]
+            assert shares[name] == pytest.approx(covariance / variance, abs=1e-4)  # type: ignore[literal-required]
+        assert sum(shares[name] for name in PARTS) == pytest.approx(1, abs=1e-4)  # type: ignore[literal-required]
