@@ -20,18 +20,18 @@ TOUCHES: list[dict[str, Any]] = [
 TEXTS = (TEXT, "The dog", "a lion and a horse in the grass of the farm", "The dog and the lion saw the horse in Rome")
 
 
-def same(one: Any, other: Any) -> None:
-    """Equal, numbers to 1e-5."""
+def same(one: Any, other: Any, tolerance: float = 1e-5) -> None:
+    """Equal, numbers to 1e-5; shares of the variance of a head's scores, which may be next to 0, to 1e-4."""
     if isinstance(one, float):
-        assert abs(one - other) <= 1e-5 * (1 + abs(one))
+        assert abs(one - other) <= tolerance * (1 + abs(one))
     elif isinstance(one, dict):
         assert one.keys() == other.keys()
         for key, value in one.items():
-            same(value, other[key])
+            same(value, other[key], 1e-4 if key == "parts" else tolerance)
     elif isinstance(one, tuple | list):
         assert len(one) == len(other)
         for x, y in zip(one, other, strict=True):
-            same(x, y)
+            same(x, y, tolerance)
     else:
         assert one == other
 
