@@ -130,6 +130,15 @@ class Settings(BaseSettings):
         default=512, ge=1, le=100_000,
         description="words times heads of a table of words through heads; more answer 413",
     )  # fmt: skip
+    sheet_rows: int = Field(
+        default=60_000, ge=1, le=10_000_000,
+        description="rows of the sheet of a run, one for each layer, head and token; more answer 413",
+    )  # fmt: skip
+    recent_answers_mb: int = Field(
+        default=64, ge=0, le=65_536,
+        description="megabytes of recent answers of runs that the server keeps, so that another page or format of a "
+        "run does not compute it again; 0 keeps none",
+    )  # fmt: skip
     queue: int = Field(
         default=64, ge=1, le=10_000,
         description="live requests that may wait in each lane of a worker, that of runs and that of quick answers; one "

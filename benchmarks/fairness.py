@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count, takewhile
 from pathlib import Path
 from statistics import median
 from urllib.parse import quote
@@ -87,9 +88,10 @@ class _Flood:
             thread.join()
 
     def _ask(self, number: int) -> None:
-        text = f"{number} " + " ".join(WORDS[(number + n) % len(WORDS)] for n in range(self._words))
-        while not self._end.is_set():
-            status = _get(self._port, f"/{DEMO_NAME}/prompt?panel={PANELS}&text={quote(text)}", FLOODER)
+        text = " ".join(WORDS[(number + n) % len(WORDS)] for n in range(self._words))
+        for turn in takewhile(lambda _: not self._end.is_set(), count()):  # never the same text, whose answer is kept
+            path = f"/{DEMO_NAME}/prompt?panel={PANELS}&text={quote(f'{number} {turn} {text}')}"
+            status = _get(self._port, path, FLOODER)
             self.answers[status] += 1
             if status != 200:
                 self._end.wait(REFUSED_PAUSE)

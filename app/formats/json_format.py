@@ -24,7 +24,7 @@ def _json_fields(value: Any) -> dict[str, Any]:
         return value.model_dump(mode="json")
     dataclass: Any = type(value)
     always, unless_none = _declared(dataclass)
-    fields = {name: getattr(value, name) for name in always}
+    fields = {written: getattr(value, name) for name, written in always.items()}
     for name in unless_none:
         if fields[name] is None:
             del fields[name]
@@ -32,15 +32,15 @@ def _json_fields(value: Any) -> dict[str, Any]:
 
 
 @cache
-def _declared(dataclass: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the dataclass's fields that JSON has, in order, and which of them JSON leaves out if they are
-    None."""
+def _declared(dataclass: Any) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the dataclass's fields that JSON has, in order, with their names there, and the names of those that JSON
+    leaves out if they are None."""
     if not hasattr(dataclass, "__dataclass_fields__"):
         raise TypeError(f"{dataclass.__name__} is no part of a view")
     hints = get_type_hints(dataclass, include_extras=True)
     markers = {name: _marker(hints[name]) for name in dataclass.__dataclass_fields__}
-    shown = tuple(name for name, marker in markers.items() if not marker.exclude)
-    return shown, tuple(name for name in shown if markers[name].exclude_if)
+    shown = {name: marker.alias or name for name, marker in markers.items() if not marker.exclude}
+    return shown, tuple(written for name, written in shown.items() if markers[name].exclude_if)
 
 
 def _marker(hint: Any) -> FieldInfo:

@@ -1,4 +1,4 @@
-"""Compute the geometry of the pictures of a run: where all heads look, the path to a word, and the rank of the answer.
+"""Compute the geometry of the pictures of a run: where all heads look, the path to a word, and the rank of a word.
 The SVG around it is in templates/."""
 
 import math
@@ -141,7 +141,7 @@ JUMP_LINE, NUMBER_ROOM = 13, 26  # pixels: between two names, and of the number 
 
 @dataclass(frozen=True)
 class RankStep:
-    """The rank of the answer after a step of the stream, and one step earlier."""
+    """The rank of the word after a step of the stream, and one step earlier."""
 
     name: str  # embedding, L23 attention, L23 FF
     x: float
@@ -152,7 +152,7 @@ class RankStep:
 
 @dataclass(frozen=True)
 class RankChart:
-    """The rank of the answer after every step of the stream, on a logarithmic axis with rank 1 at the top."""
+    """The rank of the word after every step of the stream, on a logarithmic axis with rank 1 at the top."""
 
     width, height = 340, 160  # pixels: the plot between its axes
     steps: Sequence[RankStep]
@@ -161,8 +161,8 @@ class RankChart:
     jumps: Sequence[tuple[RankStep, float]]  # the steps that change the rank most, and the heights of their names
 
 
-def rank_chart(rows: Sequence[EvolutionRow], position: int) -> RankChart:
-    ranks = [row["answer_rank"][position] for row in rows]
+def rank_chart(rows: Sequence[EvolutionRow]) -> RankChart:
+    ranks = [row["word"]["rank"] for row in rows]
     names = [f"L{row['layer']} {row['after']}".replace("L0 emb", "emb").replace("ff", "FF") for row in rows]
     powers = range(max(1, math.ceil(math.log10(max(ranks)))) + 1)
     across, down = RankChart.width / (len(rows) - 1), RankChart.height / powers[-1]

@@ -1,7 +1,7 @@
 """Write tokens as chips, which are small framed links to their pages with visible spaces, safe whatever text the tokens
 hold. All other HTML is in templates/."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from html import escape
 
@@ -42,10 +42,17 @@ def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = 
     )
 
 
-def list_chips(tokens: Sequence[Token], model: str, lens: str = "dot") -> Markup:
-    """Write the first tokens of a list as chips. If most are such as any list may hold, they are folded, one click
-    away, as in McCormick's tables: (high bias: , . the and)."""
+def list_chips(tokens: Sequence[Token], model: str, lens: str = "dot", marked_ids: Container[int] = ()) -> Markup:
+    """Write the first tokens of a list as chips, those with `marked_ids` highlighted. If most are such as any list may
+    hold, they are folded, one click away, as in McCormick's tables: (high bias: , . the and)."""
     written = chips(tokens, model, lens)
+    if marked_ids:
+        each = (chip(token, model, lens) for token in tokens)
+        shown = (
+            f"<mark>{link}</mark>" if token["id"] in marked_ids else link
+            for token, link in zip(tokens, each, strict=True)
+        )
+        written = Markup(" ".join(shown))
     if not is_bias(tokens, lens):
         return written
     first = " ".join([_bias_text(token["token"]) for token in tokens[:BIAS_TOKENS]])

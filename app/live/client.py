@@ -18,10 +18,12 @@ from starlette.requests import Request
 from lexiscope.app.asgi.disconnect import cancel_on_disconnect
 from lexiscope.app.library.library import Library
 from lexiscope.app.live.connections import Connections, WorkerAddress, parse_worker_urls
-from lexiscope.app.live.exchange import Exchange
+from lexiscope.app.live.exchange import Exchange, parse
 from lexiscope.app.live.keeper import Keeper, Supervisor
+from lexiscope.app.live.recent import RecentAnswers, key_of
 from lexiscope.app.settings import Settings
 from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import (
     LiveDown,
     LiveOff,
@@ -60,6 +62,7 @@ class LiveClient:
         self._last_end = dict.fromkeys(self._elsewhere, "unchecked")  # how the last request to each ended
         self.supervisor = Supervisor(settings)
         self._connections = Connections(settings.request_seconds + MARGIN_SECONDS)
+        self._recent = RecentAnswers(settings.recent_answers_mb << 20)
         self._has_torch = bool(find_spec("torch"))
 
     def serves(self, model: str) -> bool:
@@ -133,12 +136,21 @@ class LiveClient:
         manifest = self._library.index(model).manifest
         if not self.serves(model):
             raise LiveOff(self.why_off(model))
+        key = key_of(model, manifest.build, ask) if isinstance(ask, PromptAsk) else None
+        if key and (kept := self._recent.find(key)):
+            yield parse(ask.answer, kept)
+            return
+
+        def keep(answer: bytes) -> None:
+            if key:
+                self._recent.keep(key, answer)
+
         headers = {WEIGHTS_HEADER: weights_name_of(manifest)}
         if visitor:
             headers[VISITOR_HEADER] = visitor_name(visitor)
         if self._elsewhere:
             headers |= token_header(self._settings.worker_token)
-        exchange = Exchange(self._connections, model, ask, headers, with_events, self._settings.request_seconds)
+        exchange = Exchange(self._connections, model, ask, headers, with_events, self._settings.request_seconds, keep)
         asked = self._ask_elsewhere(exchange) if self._elsewhere else _ask_own(self.supervisor.keeper(model), exchange)
         async with aclosing(asked) as reports:
             async for report in reports:

@@ -2,7 +2,7 @@
 The answer is limited in bytes and time, so that a malicious worker cannot fill the server."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ MOST_ERROR_BYTES = 1 << 20
 @dataclass(frozen=True)
 class Exchange:
     """One request to one worker. If `with_events` is True, the worker also reports its progress. `patience` is the time
-    limit in seconds that messages name."""
+    limit in seconds that messages name. `keep` is called with the bytes of the answer."""
 
     connections: Connections
     model: str
@@ -37,6 +37,7 @@ class Exchange:
     headers: Mapping[str, str]
     with_events: bool
     patience: float
+    keep: Callable[[bytes], None]
 
     async def reports(self, address: WorkerAddress) -> AsyncGenerator[Any]:
         """Yield Progress any number of times, if `with_events` is True, and then the answer."""
@@ -45,17 +46,22 @@ class Exchange:
             if not self.with_events:
                 async with asyncio.timeout_at(deadline):
                     body = await _read_body(response, MOST_ANSWER_BYTES)
-                yield _parse(self.ask.answer, body)
+                yield self._answer(body)
                 return
             async with aclosing(_events(response, self.connections.patience)) as events:
                 async for event, data in events:
                     if event == "fault":
-                        raise error_of(_parse(ErrorAnswer, data))
+                        raise error_of(parse(ErrorAnswer, data))
                     if event == "result":
-                        yield _parse(self.ask.answer, data)
+                        yield self._answer(data.encode())
                         return
-                    yield _parse(Progress, data)
+                    yield parse(Progress, data)
             raise self._gone(answered=True)
+
+    def _answer(self, body: bytes) -> Any:
+        answer = parse(self.ask.answer, body)
+        self.keep(body)
+        return answer
 
     @asynccontextmanager
     async def _post(self, client: "httpx2.AsyncClient", deadline: float) -> AsyncIterator["httpx2.Response"]:
@@ -89,7 +95,7 @@ class Exchange:
         if response.status_code == UNAUTHORIZED:
             return TokenRefused(f"the worker of {self.model} {REFUSED}", GONE_RETRY_SECONDS)
         try:
-            answer = _parse(ErrorAnswer, await _read_body(response, MOST_ERROR_BYTES))
+            answer = parse(ErrorAnswer, await _read_body(response, MOST_ERROR_BYTES))
         except NotAWorker as error:
             if response.status_code in PROXY_TIMED_OUT:
                 return TimedOut(f"the worker of {self.model} had no answer in time", GONE_RETRY_SECONDS)
@@ -100,7 +106,7 @@ class Exchange:
         return WorkerGone(f"the worker of {self.model} {GONE}", GONE_RETRY_SECONDS, answered=answered)
 
 
-def _parse(shape: Any, body: bytes | str) -> Any:
+def parse(shape: Any, body: bytes | str) -> Any:
     try:
         return adapter(shape).validate_json(body)
     except ValidationError:

@@ -23,8 +23,8 @@ LOADING_SILENCE_SECONDS = 60.0  # a worker that imports torch on a busy machine 
 END_SECONDS = 3.0  # how long a worker may take to end by itself
 # Settings of the server that its workers get, too.
 PASSED_ON = (
-    "prompt_tokens", "seeds_limit", "heads_limit", "queue", "visitor_queue", "request_seconds", "ask_seconds",
-    "batch_wait_ms", "batch_size", "body_limit", "body_seconds", "log_level", "access_log",
+    "prompt_tokens", "seeds_limit", "heads_limit", "sheet_rows", "queue", "visitor_queue", "request_seconds",
+    "ask_seconds", "batch_wait_ms", "batch_size", "body_limit", "body_seconds", "log_level", "access_log",
 )  # fmt: skip
 LAST_LINES = 20
 ERROR_PREFIX = "lexiscope: "  # a command prints why it ends in a line that begins so

@@ -184,8 +184,9 @@ class Model(Shown):
         """Run the model on a text: here, with torch, or on the server. `panels` are the parts of the result to compute:
         all six unless some are named.
 
-        `position` (the last), `layer` (the last), `head` and `neuron` say what panels look at; `off` and `set` change
-        the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `token` and `against` are of the panel attribution.
+        `position` (the last), `layer` (the last), `head` and `neuron` say what panels look at; `off`, `set`, `mean` and
+        `patch` change the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `from_` is a second text, from which `patch`
+        takes values; `token` and `against` are of the panel attribution.
         """
         return run_model(self.source, text, panels, chosen)
 

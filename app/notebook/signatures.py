@@ -37,8 +37,12 @@ def takes_fields_of(ask: type[Ask[Any]]) -> Callable[[Function], Function]:
     def with_signature(function: Function) -> Function:
         signature = inspect.signature(function)
         *own, _ = signature.parameters.values()
-        usual = {name: default or None for name, default in ask.left_out().items() if name not in ("text", "panel")}
-        fields = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name]) for name in usual]
+        usual = dict(zip(ask.model_fields, ask.left_out().values(), strict=True))  # by the names that Python can have
+        fields = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default or None)
+            for name, default in usual.items()
+            if name not in ("text", "panel")
+        ]
         function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
         return function
 

@@ -135,7 +135,8 @@ class Here:
                     (answer,) = self._loaded(index, "exact seeds").seeds([ask])
                 case PromptAsk():
                     engine = self._loaded(index, "a run")
-                    if (tokens := engine.token_count(ask.text)) > engine.n_positions:
+                    tokens = max(engine.token_count(text, ask.bos) for text in (ask.text, ask.from_) if text)
+                    if tokens > engine.n_positions:
                         raise TooLarge(f"this text has {tokens} tokens: {self.name} has {engine.n_positions} positions")
                     (answer,) = engine.prompts([ask])
                 case RelationAsk() | ThroughHeadsAsk():

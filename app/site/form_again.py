@@ -9,6 +9,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from lexiscope.app.lists.kept_tokens import ARGUMENTS
+from lexiscope.app.pages.prompt.page import PACKED
 from lexiscope.app.urls import turned, unpack
 from lexiscope.precompute.errors import BadRequest
 
@@ -19,9 +20,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "relation": {"pairs": "Pairs"},
     "transition": {"pairs": "Pairs"},
     "heads": {"words": "Words", "layers": "Layers"},
-    "prompt": {"text": "Text", "off": "Off", "set": "Set"},
+    "prompt": {"text": "Text", "off": "Off", "set": "Set", "mean": "Mean", "from": "Second text", "patch": "Patch"},
 }
-NUMBERED = {"heads": ("layers",), "prompt": ("off", "set")}  # fields with numbers of layers, neurons and heads
+NUMBERED = {
+    "heads": ("layers",),
+    "prompt": ("off", "set", "mean", "patch"),
+}  # fields with numbers of layers, neurons and heads
 NUMBERS = ("layer", "neuron", "head", "position")
 MOST_HIDDEN = 50  # arguments that go along; a form of 1 MB could name a quarter of a million
 
@@ -47,7 +51,7 @@ async def form_again(request: Request, detail: str) -> FormAgain | None:
         typed = QueryParams((await request.body()).decode("utf-8", "replace"))
     texts = {name: typed.get(name, "") for name in labels}
     with suppress(BadRequest):
-        texts |= {"text": unpack(typed["z"])} if "text" in labels and "z" in typed else {}
+        texts |= {name: unpack(typed[packed]) for packed, name in PACKED.items() if name in labels and packed in typed}
     if not any(texts.values()):
         return None
     named = (re.match(r"\w*", detail) or [""])[0]
@@ -64,7 +68,7 @@ async def form_again(request: Request, detail: str) -> FormAgain | None:
     in_action: dict[str, str] = {}
     if page == "prompt":  # a form that is posted takes these in its address alone
         in_action = {name: text for name, text in request.query_params.items() if name in (*ARGUMENTS, "pin")}
-    left_out = {*labels, "z", named, *in_action}
+    left_out = {*labels, *PACKED, named, *in_action}
     hidden = [(name, text) for name, text in dict.fromkeys(typed.multi_items()) if name not in left_out][:MOST_HIDDEN]
     action = turned(request.url.path, **{name: text for name, text in in_action.items() if name != named})
     return FormAgain(page, action, fields, wrong, hidden)

@@ -10,10 +10,13 @@ from starlette.responses import RedirectResponse, Response
 
 from lexiscope.app import urls
 from lexiscope.app.pages.prompt.page import PROMPT, PromptAt, PromptQuery
+from lexiscope.app.pages.prompt.prediction import CHANGES
 from lexiscope.app.site.dependencies import AskedPin, AskedTokens, Hubs, ServedIndex, SiteSettings, read_pins
 from lexiscope.app.site.errors import check_names
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.errors import TooLarge, VisitorGone
+
+LISTS = (*CHANGES, "neurons")  # fields with several neurons and heads
 
 router = APIRouter()
 
@@ -47,16 +50,17 @@ async def _form_arguments(request: Request) -> PromptQuery:
     except ClientDisconnect:
         raise VisitorGone("the visitor left before the form had arrived") from None
     fields = QueryParams(body.decode("utf-8", "replace"))
-    check_names(fields.keys(), PromptQuery.model_fields)
+    check_names(fields.keys(), PromptQuery.left_out())
     if not fields.get("text"):
         raise BadRequest("there is no text: send it as the field text of a form")
-    length = sum(len(value) for name in ("off", "set", "neurons") for value in fields.getlist(name))
+    length = sum(len(value) for name in LISTS for value in fields.getlist(name))
     if length > (limit := request.app.state.settings.url_limit):
         raise TooLarge(
-            f"the changes to this run (off, set) and its neurons have {length} characters: up to {limit} are read"
+            f"the changes to this run ({', '.join(CHANGES)}) and its neurons have {length} characters: up to {limit} "
+            "are read"
         )
-    several = {name: fields.getlist(name) for name in ("panel", "off", "set", "neurons") if name in fields}
+    several = {name: fields.getlist(name) for name in ("panel", *LISTS) if name in fields}
     try:
-        return PromptQuery.model_validate({**fields, **several, "position": None, "z": None})
+        return PromptQuery.model_validate({**fields, **several, "position": None, "z": None, "z_from": None})
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None

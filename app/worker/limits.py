@@ -15,6 +15,7 @@ Estimate = Callable[[Ask[Any], int], float]
 
 ATTENTION_NUMBERS = 4_000_000  # most attention weights in one answer: about 40 MB of JSON
 CELL_TOKENS = 200_000  # most tokens in the cells of one answer: about 10 MB of JSON
+SHEET_TOKENS = 1_000_000  # most tokens in the lists of one sheet: about 50 MB of JSON
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,17 @@ class Limits:
                 "tokens, or leave this panel out"
             )
 
+    def check_sheet(self, tokens: int, heads: int, listed: int) -> None:
+        """Refuse a sheet with too many rows: it has one for each token at each of the `heads` of all layers, with
+        `listed` tokens in lists."""
+        limit = min(self.settings.sheet_rows, SHEET_TOKENS // listed)
+        if heads * tokens > limit:
+            of = " (the setting sheet_rows)" if limit == self.settings.sheet_rows else f" of {listed} tokens each"
+            raise TooLarge(
+                f"the sheet of this text would have {heads * tokens:,} rows, {heads:,} for each of its {tokens:,} "
+                f"tokens: up to {limit:,}{of} are computed, those of {limit // heads:,} tokens"
+            )
+
     def check_seconds(self, ask: Ask[Any], tokens: int, estimate: Estimate) -> None:
         """Refuse a request whose estimated time is too long, and name what would take less."""
         seconds = estimate(ask, tokens)
@@ -97,7 +109,8 @@ def _described(ask: Ask[Any], tokens: int) -> str:
             number = f"{len(ask.panel)} panel{'s' * (len(ask.panel) > 1)}"
             panels = f"{number} ({', '.join(sorted(ask.panel))})" if ask.panel else "no panels"
             twice = ", once changed and once not," if ask.changes else ""
-            return f"a run of {tokens} tokens{twice} with {panels}"
+            second = " and one of a second text" if ask.from_ else ""
+            return f"a run of {tokens} tokens{twice}{second} with {panels}"
         case asks.StatesAsk():
             return f"a run of {tokens} tokens"
         case asks.StatesReadingAsk():

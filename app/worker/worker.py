@@ -199,36 +199,41 @@ class Worker:
             self._limits.check_heads(ask, self._engine.shape.n_heads)
         tokens = 0
         if isinstance(ask, asks.PromptAsk | asks.StatesAsk):
-            tokens = await self._tokens_of_text(ask.text)
+            bos = ask.bos if isinstance(ask, asks.PromptAsk) else 0
+            tokens = await self._tokens_of_text(ask.text, bos)
+        if isinstance(ask, asks.PromptAsk) and ask.from_:
+            tokens = max(tokens, await self._tokens_of_text(ask.from_, ask.bos))
         if isinstance(ask, asks.StatesReadingAsk):
             tokens = self._engine.state_count(ask)
             self._limits.check_tokens(tokens, self._engine.n_positions)
         if isinstance(ask, asks.PromptAsk):
             if "evolution" in ask.panel:
-                runs = 2 if ask.changes else 1
-                self._limits.check_cells("evolution", runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
+                self._limits.check_cells("evolution", ask.runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
             if "patterns" in ask.panel and ask.rows == "tokens":
                 self._limits.check_cells("patterns", OWN_LISTS * tokens, ask.k + ask.spare)
+            if "sheet" in ask.panel:
+                heads = self._engine.shape.n_layers * self._engine.shape.n_heads
+                self._limits.check_sheet(tokens, heads, OWN_LISTS * (ask.k + ask.spare))
             if "attention" in ask.panel:
                 self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
         self._limits.check_seconds(ask, tokens, self._estimate)
         return tokens
 
-    async def _tokens_of_text(self, text: str) -> int:
+    async def _tokens_of_text(self, text: str, bos: int) -> int:
         if len(text) > LONG_PROMPT:
             self._limits.check_text(text, self._engine.longest_token)
-            tokens = await asyncio.to_thread(self._count_tokens, text)
+            tokens = await asyncio.to_thread(self._count_tokens, text, bos)
         else:
-            tokens = self._count_tokens(text)
+            tokens = self._count_tokens(text, bos)
         self._limits.check_tokens(tokens, self._engine.n_positions)
         return tokens
 
     def _estimate(self, ask: Ask[Any], tokens: int) -> float:
         return self._run_pace.seconds_at_best(self._engine.cost(ask, tokens))
 
-    def _count_tokens(self, text: str) -> int:
+    def _count_tokens(self, text: str, bos: int) -> int:
         try:
-            return self._engine.token_count(text)
+            return self._engine.token_count(text, bos)
         except Exception:
             raise
         except BaseException as error:  # the tokenizer is in Rust and raises a BaseException when it panics

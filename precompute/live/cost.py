@@ -59,8 +59,7 @@ def ask_cost(w: LoadedParameters, ask: Ask[Any], tokens: int = 0, made: Collecti
             scores = 2 * tokens * tokens * s.n_heads * s.d_head
             return layers * ((PASS_OVERHEAD_TOKENS + tokens) * token_cost(s) + scores) + tokens * row_cost(s)
         case asks.BeforehandAsk():  # the sentences are run once, for the first token that is asked for
-            tokens = len(SENTENCES) * (PASS_OVERHEAD_TOKENS + SENTENCE_TOKENS)
-            return tokens * s.n_layers * token_cost(s) + 2 * row_cost(s)
+            return sentences_cost(s) + 2 * row_cost(s)
         case asks.StatesReadingAsk():
             return tokens * row_cost(s)
         case asks.ReadingAsk():
@@ -82,23 +81,27 @@ def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[
 
 
 def prompt_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
-    """Return the cost of a run with its panels. A run with changes is repeated without them, and of this second run
-    only the panel `evolution` is made."""
+    """Return the cost of a run with its panels. A run with changes is repeated without them, and with a second text if
+    there is one; of these other runs only the panel `evolution` is made. `tokens` is the length of the longer text."""
     s = w.shape
-    runs = 2 if ask.changes else 1
+    runs = ask.runs
     scores = 2 * tokens * tokens * s.n_heads * s.d_head  # the attention scores and mixed values of one layer
     cost: float = runs * s.n_layers * (PASS_OVERHEAD_TOKENS * token_cost(s) + scores)
     cost += sum(panel.cost(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)
     return progress_cost(w, ask, tokens) + runs * row_cost(s) + cost  # the rows of predictions
 
 
+def sentences_cost(shape: Shape) -> float:
+    """Return the cost of running the sentences that Lexiscope has."""
+    return len(SENTENCES) * (PASS_OVERHEAD_TOKENS + SENTENCE_TOKENS) * shape.n_layers * token_cost(shape)
+
+
 def progress_cost(w: Weights, ask: asks.PromptAsk, tokens: int) -> float:
     """Return the part of the cost that progress reports count: sending tokens through layers, and multiplying the
     panels' vectors with the vocabulary."""
     s = w.shape
-    runs = 2 if ask.changes else 1
     rows = sum(panel.rows(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)
-    return runs * tokens * s.n_layers * token_cost(s) + rows * row_cost(s)
+    return ask.runs * tokens * s.n_layers * token_cost(s) + rows * row_cost(s)
 
 
 def vocabulary_cost(shape: Shape, reading: str) -> float:

@@ -20,7 +20,7 @@ from lexiscope.precompute.live.by_words.seeds import SeedSearch
 from lexiscope.precompute.live.by_words.source import Source
 from lexiscope.precompute.live.by_words.through_heads import through_heads
 from lexiscope.precompute.live.by_words.transition import TransitionSearch
-from lexiscope.precompute.live.cost import ask_cost, row_cost
+from lexiscope.precompute.live.cost import ask_cost, row_cost, sentences_cost
 from lexiscope.precompute.live.panels.records import attention_layers
 from lexiscope.precompute.live.parameters import LoadedDifference, LoadedParameters
 from lexiscope.precompute.live.prompts import Prompts, Step
@@ -146,6 +146,8 @@ class Engine:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         made = self.readings.made if isinstance(self.parameters, Weights) else ()
         cost = ask_cost(self.parameters, ask, tokens, made)
+        if isinstance(ask, PromptAsk) and ask.mean and ask.means == "texts" and self._prompts.means.sums is None:
+            return cost + sentences_cost(self.shape)
         if isinstance(ask, TransitionAsk):
             return cost + self.seed_search.cost_of_spreads(self.transition_search.kinds, ask.lens)
         if not isinstance(ask, SeedsAsk):
@@ -166,9 +168,9 @@ class Engine:
         makes = getattr(ask, "reading", "") in ("first", "mlp") or getattr(ask, "source", "") == "first"
         return makes or isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk | BeforehandAsk)
 
-    def token_count(self, text: str) -> int:
+    def token_count(self, text: str, bos: int = 0) -> int:
         """Return how many tokens a prompt has; raise BadRequest if the prompt is not valid text."""
-        return len(self.words.prompt(text))
+        return len(self.words.prompt(text, bos))
 
     def state_count(self, ask: StatesReadingAsk) -> int:
         """Return how many states an ask gives; raise BadRequest if they cannot be states of this model."""

@@ -4,6 +4,7 @@ model."""
 from abc import ABC, abstractmethod
 
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from lexiscope.precompute.errors import NotFound
@@ -34,6 +35,10 @@ class LoadedParameters(ABC):
     def lacks(self, kind: str, layer: int) -> bool:
         """Return True if these vectors would have to be computed first, as directions are when they are first asked
         for."""
+
+    def bos(self, tokenizer: Tokenizer) -> int | None:  # noqa: ARG002
+        """Return the token that stands first in every text of the model; None if the files name none."""
+        return None
 
     def every_layer(self, kind: str) -> list[Tensor]:
         return [self.vectors(kind, layer) for layer in range(self.shape.n_layers)]

@@ -8,6 +8,7 @@ import torch
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError
 from lexiscope.precompute.live.batches import halving, of_like_length
+from lexiscope.precompute.live.changes import MeansOfTexts, check_replaced, given_values, mean_over
 from lexiscope.precompute.live.cost import progress_cost, row_cost, token_cost
 from lexiscope.precompute.live.first_tokens import first_tokens
 from lexiscope.precompute.live.panels import PANELS
@@ -18,10 +19,10 @@ from lexiscope.precompute.live.parameters import check_number
 from lexiscope.precompute.live.run import padded, run
 from lexiscope.precompute.live.vocabulary import likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import PanelName, Predicted, PromptAnswer
+from lexiscope.precompute.live.wire.answers import PanelName, PromptAnswer
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
-from lexiscope.precompute.live.wire.grammar import ComparedWith, HeadOff, Word
+from lexiscope.precompute.live.wire.grammar import ComparedWith, Word
 from lexiscope.precompute.live.words import Words
 
 Step = Callable[[str, float], None]  # the stage, and which share of all work is done
@@ -34,19 +35,29 @@ class Job:
     position: int
     layer: int
     attention: range  # the layers whose attention weights are answered, if the panel `attention` is wanted
+    second: tuple[int, ...]  # the tokens of the second text, if there is one
+    second_position: int
     token: int | None = None  # the token whose logit is explained; None: the predicted one
     against: int | ComparedWith = "mean"
 
     def records(self) -> list[Record]:
-        """Return a record for the run and, if the run has changes, one for the same run without them, which only
-        evolution shows."""
+        """Return a record for the run; if it has changes, one for the same run without them; and one for the second
+        text, if there is one. Of the last two only evolution shows something, and changes may take values of them."""
         ask = self.ask
         keeps = frozenset[Keep]().union(*(panel.keeps for panel in PANELS if panel.name in ask.panel))
         places = tuple((place.layer, place.neuron) for place in ask.neurons)
-        changed = Record(self.tokens, ask.changes, self.position, self.layer, keeps, ask.neuron, self.attention, places)
-        if not ask.changes:
-            return [changed]
-        return [changed, Record(self.tokens, (), self.position, self.layer, keeps & {"streams"})]
+        records = [Record(self.tokens, (), self.position, self.layer, keeps, ask.neuron, self.attention, places)]
+        streams = keeps & {"streams"}
+        if ask.changes:
+            means = ask.mean if ask.means == "prompt" else ()
+            records.append(Record(self.tokens, (), self.position, self.layer, streams, replaced=means))
+        if self.second:
+            records.append(Record(self.second, (), self.second_position, self.layer, streams, replaced=ask.patch))
+        return records
+
+    @property
+    def longest(self) -> int:
+        return max(len(self.tokens), len(self.second))
 
 
 class Progress:
@@ -56,7 +67,7 @@ class Progress:
     def __init__(self, w: Weights, jobs: Sequence[Job], step: Step, cancelled: Callable[[], bool]) -> None:
         self.step, self.cancelled = step, cancelled
         self.layer_cost, self.row_cost = token_cost(w.shape), row_cost(w.shape)
-        self.total = 1 + sum(progress_cost(w, job.ask, len(job.tokens)) for job in jobs)
+        self.total = 1 + sum(progress_cost(w, job.ask, job.longest) for job in jobs)
         self.done = 0.0
 
     def add(self, stage: str, cost: float) -> None:
@@ -71,7 +82,8 @@ class Progress:
 
 class Prompts:
     def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words, self.tables = w, words, ModelTables(w)
+        self.w, self.words, self.tables = w, words, ModelTables(w, words.special)
+        self.means = MeansOfTexts(w, words)
 
     def answers(
         self, asks: Sequence[PromptAsk], step: Step, cancelled: Callable[[], bool]
@@ -85,19 +97,16 @@ class Prompts:
                 answers[number] = error
         numbers = list(jobs)
         progress = Progress(self.w, list(jobs.values()), step, cancelled)
-        lengths = [len(jobs[number].tokens) for number in numbers]
-        for group in of_like_length(lengths, [2 if jobs[number].ask.changes else 1 for number in numbers]):
+        lengths = [jobs[number].longest for number in numbers]
+        for group in of_like_length(lengths, [jobs[number].ask.runs for number in numbers]):
             together = [numbers[at] for at in group]
             results = halving([jobs[n] for n in together], lambda batch: self._run(batch, progress), self._free)
             answers |= zip(together, results, strict=True)
         return [answers[number] for number in range(len(asks))]
 
     def _job(self, ask: PromptAsk) -> Job:
-        tokens, s = self.words.prompt(ask.text), self.w.shape
-        if len(tokens) > self.w.n_positions:
-            raise BadRequest(
-                f"the prompt has {len(tokens)} tokens, but the model has only {self.w.n_positions} positions"
-            )
+        tokens, s = self._tokens(ask.text, ask.bos), self.w.shape
+        second = self._tokens(ask.from_, ask.bos) if ask.from_ else ()
         position = self.words.usual_position(tokens) if ask.position is None else ask.position
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
         check_number("position", position, len(tokens))
@@ -110,61 +119,95 @@ class Prompts:
         for change in ask.changes:
             check_number("layer", change.layer, s.n_layers)
             check_number("position", change.position, len(tokens))
-            if isinstance(change, HeadOff):
-                check_number("head", change.head, s.n_heads)
-            else:
-                check_number("neuron", change.neuron, s.d_mlp)
+            check_number("head", change.head, s.n_heads)
+            check_number("neuron", change.neuron, s.d_mlp)
+        check_replaced(ask, len(tokens), len(second))
+        second_position = self.words.usual_position(second) if second else 0
+        if ask.position is not None and ask.position < len(second):
+            second_position = ask.position
         token = None if ask.token is None else target(self.words, ask.token)
         against = target(self.words, ask.against) if isinstance(ask.against, Word) else ask.against
-        return Job(ask, tokens, position, layer, attention_layers(s, len(tokens), layer), token, against)
+        attention = attention_layers(s, len(tokens), layer)
+        return Job(ask, tokens, position, layer, attention, second, second_position, token, against)
+
+    def _tokens(self, text: str, bos: int) -> tuple[int, ...]:
+        tokens = self.words.prompt(text, bos)
+        if len(tokens) > self.w.n_positions:
+            raise BadRequest(
+                f"the prompt has {len(tokens)} tokens, but the model has only {self.w.n_positions} positions"
+            )
+        return tokens
 
     def _run(self, jobs: Sequence[Job], progress: Progress) -> list[PromptAnswer | LexiscopeError]:
-        """Run all jobs in one pass, then make the panels of each."""
-        w = self.w
+        """Run all jobs in one pass, and in a second one the changed runs that take values of others; then make the
+        panels of each."""
+        if any(job.ask.mean and job.ask.means == "texts" for job in jobs):
+            self.means.make(lambda: progress.add("run", 0))
         records = [job.records() for job in jobs]
-        rows = [record for pair in records for record in pair]
-        for record in rows:
-            record.value_norms = self.tables.value_norms if record.keeps & {"neurons", "columns"} else None
+        k = max(job.ask.k for job in jobs)
+        for second_pass in (False, True):
+            rows: list[Record] = []
+            for job, of_job in zip(jobs, records, strict=True):
+                if any(record.replaced for record in of_job) == second_pass:
+                    of_job[0].changes = given_values(job.ask, of_job, self.means)
+                    rows.append(of_job[0])
+                rows += [] if second_pass else of_job[1:]
+            if rows:
+                self._pass(rows, k, progress)
+        return [
+            self._answer(job, of_job, progress)
+            if all(record.is_finite for record in of_job)
+            else BadRequest("the run overflows with these interventions: use smaller coefficients")
+            for job, of_job in zip(jobs, records, strict=True)
+        ]
+
+    def _pass(self, rows: Sequence[Record], k: int, progress: Progress) -> None:
+        """Run what the records describe, and put into each what it keeps and the k most likely tokens at its
+        position."""
+        w, lengths = self.w, [len(row.tokens) for row in rows]
+        for row in rows:
+            row.value_norms = self.tables.value_norms if row.keeps & {"neurons", "columns"} else None
         tokens = padded([row.tokens for row in rows], self.words.padding, w.device)
-        lengths = [len(row.tokens) for row in rows]
         recorder = Recorder(rows, lambda layer: progress.add("run", sum(lengths) * progress.layer_cost * (layer > 0)))
         last = run(w, tokens, lengths, [row.changes for row in rows], recorder)
         at = torch.tensor([row.position for row in rows], device=w.device)
-        k = max(job.ask.k for job in jobs)
         found = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
         finite = last.square().sum(dim=2).isfinite()  # even the squares must be finite, because a norm needs them
-        likely = list(zip(found.ids.tolist(), found.p.tolist(), strict=True))
-        answers: list[PromptAnswer | LexiscopeError] = []
-        row = 0
-        for job, pair in zip(jobs, records, strict=True):
-            mine = slice(row, row + len(pair))
-            row += len(pair)
-            if not finite[mine, : len(job.tokens)].all():
-                answers.append(BadRequest("the run overflows with these interventions: use smaller coefficients"))
-            else:
-                k = job.ask.k
-                first = [predicted(w.shape.predicts, ids[:k], p[:k]) for ids, p in likely[mine]]
-                answers.append(self._answer(job, pair, first, progress))
-        return answers
+        for row, ids, p, of_row in zip(rows, found.ids.tolist(), found.p.tolist(), finite, strict=True):
+            row.prediction = predicted(w.shape.predicts, ids, p)
+            row.is_finite = bool(of_row[: len(row.tokens)].all())
 
-    def _answer(
-        self, job: Job, records: Sequence[Record], likely: Sequence[Predicted], progress: Progress
-    ) -> PromptAnswer:
+    def _answer(self, job: Job, records: Sequence[Record], progress: Progress) -> PromptAnswer:
         w, ask = self.w, job.ask
-        token = likely[0][0]["id"] if job.token is None else job.token
+        token = records[0].prediction[0]["id"] if job.token is None else job.token
         run = PanelRun(w, self.tables, ask, records, token, job.against, progress.rows)
         panels = [panel for panel in PANELS if panel.name in ask.panel]
         fields = {name: field for panel in panels for name, field in panel.answer(run).items()}
         shown = (end for panel in panels for end in panel.vectors(fields, w.shape.gated))
+        put = self.words.put_first
+        first = self.words.bos if put is None else put
         answer: PromptAnswer = {
             "predicts": w.shape.predicts,
             "tokens": [{"id": token} for token in job.tokens],
+            "bos": {
+                "token": None if first is None else {"id": first},
+                "by": "tokenizer" if put is not None else "asked" if ask.bos else "nobody",
+            },
             "position": job.position,
             "layer": job.layer,
-            "prediction": likely[0],
-            "untouched": likely[1] if len(likely) > 1 else [],
+            "prediction": records[0].prediction[: ask.k],
+            "untouched": records[1].prediction[: ask.k] if ask.changes else [],
+            "mean_over": mean_over(ask, len(job.tokens), self.means),
             "lists": first_tokens(w.vectors, self.words.reads, self.words.writes, ask.unbuilt, shown),
         }
+        second = fields.pop("evolution_from", None)
+        if job.second:
+            answer["from"] = {
+                "tokens": [{"id": token} for token in job.second],
+                "position": job.second_position,
+                "prediction": records[-1].prediction[: ask.k],
+                "evolution": second,
+            }
         answer.update(fields)  # type: ignore[typeddict-item]  # each panel names its own
         return answer
 

@@ -8,6 +8,7 @@ encoder is told where the text ends.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,20 @@ from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
 from lexiscope.precompute.weights.architectures.family import NormName
 
-Changes = Sequence[NeuronSet | HeadOff]
+
+@dataclass(frozen=True)
+class Given:
+    """A head whose mixed values, or a neuron whose coefficients, are given for a run."""
+
+    layer: int
+    head: int | None  # either this or a neuron
+    neuron: int | None
+    position: int | None  # None: all positions
+    values: Tensor  # by position: (T, d_head) of a head, (T,) of a neuron
+
+
+Change = NeuronSet | HeadOff | Given
+Changes = Sequence[Change]
 Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions
 
 
@@ -126,11 +140,10 @@ class _Hooks:
 
     def before_output(self, layer: int, _: Any, args: tuple[Tensor]) -> tuple[Tensor]:
         z = args[0].view(self.B, self.T, self.w.shape.n_heads, self.w.shape.d_head)
-        off = [(b, change) for b, change in self._changes(layer) if isinstance(change, HeadOff)]
-        if off:
+        if changes := [(b, change) for b, change in self._changes(layer) if change.head is not None]:
             z = z.clone()
-            for b, change in off:
-                z[b, _where(change), change.head] = 0
+            for b, change in changes:
+                _change(z[b, :, change.head], change)
         self.mixed = z
         return (z.view(args[0].shape),)
 
@@ -148,11 +161,10 @@ class _Hooks:
 
     def before_values(self, layer: int, _: Any, args: tuple[Tensor]) -> tuple[Tensor]:
         coefficients = args[0].view(self.B, self.T, -1)
-        changes = [(b, change) for b, change in self._changes(layer) if isinstance(change, NeuronSet)]
-        if changes:
+        if changes := [(b, change) for b, change in self._changes(layer) if change.neuron is not None]:
             coefficients = coefficients.clone()
             for b, change in changes:
-                coefficients[b, _where(change), change.neuron] = change.value
+                _change(coefficients[b, :, change.neuron], change)
         keys = self.w.model.cut("ff_key", self.keys.movedim(-1, 0)).movedim(0, -1)
         self.watcher.ff(layer, keys, coefficients)
         return (coefficients.view(args[0].shape),)
@@ -161,7 +173,7 @@ class _Hooks:
         self.last = output[0] if isinstance(output, tuple) else output
         self.watcher.stream(layer, "ff", self.last)
 
-    def _changes(self, layer: int) -> Iterator[tuple[int, NeuronSet | HeadOff]]:
+    def _changes(self, layer: int) -> Iterator[tuple[int, Change]]:
         """Yield each change of a layer with the number of its prompt. Changes of single positions come last, so that
         they win over changes of all positions."""
         for b, of_prompt in enumerate(self.changes):
@@ -169,8 +181,13 @@ class _Hooks:
             yield from ((b, change) for change in sorted(here, key=lambda change: change.position is not None))
 
 
-def _where(change: NeuronSet | HeadOff) -> slice | int:
-    return slice(None) if change.position is None else change.position
+def _change(x: Tensor, change: Change) -> None:
+    """Change the values of a head (T, d_head) or of a neuron (T,), padding included, in place."""
+    at = slice(None) if change.position is None else change.position
+    if isinstance(change, Given):
+        x[: len(change.values)][at] = change.values[at]
+    else:
+        x[at] = 0 if isinstance(change, HeadOff) else change.value
 
 
 def rotated(x: Tensor, rotation: Rotation) -> Tensor:

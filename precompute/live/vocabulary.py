@@ -14,6 +14,7 @@ from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import LikelyToken, Predicted, ScoredToken
 from lexiscope.precompute.shape import Predicts
 
+OWN_FIRST = -1  # in place of a token: the one that is most likely there
 PRODUCT_ROWS = 256  # rows per product: their scores are d_vocab * PRODUCT_ROWS * 4 bytes
 
 Tick = Callable[[float], None]  # called with how many rows of a product with the vocabulary are done
@@ -112,41 +113,44 @@ class Likelihoods:
 
     ids: Tensor  # (n, k)
     p: Tensor  # (n, k), falling
-    answer: Tensor  # (n,) probability of the answer
-    rank: Tensor  # (n,) rank of the answer: 1 plus how many tokens are more probable
+    of: Tensor  # (n, m) probabilities of the tokens that were asked about
+    rank: Tensor  # (n, m) their ranks: 1 plus how many tokens are more probable
+    logit: Tensor  # (n, m)
+    log_p: Tensor  # (n, m) natural logarithms; of use only where p are probabilities
 
 
 def likelihoods(
-    w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None, only: Tensor | None = None
+    w: Weights, stream: Tensor, k: int, asked: Tensor | None, tick: Tick = lambda _: None, only: Tensor | None = None
 ) -> Likelihoods:
     """Predict from a stream (n, d_model) by the model's own last steps. If the model has no head that predicts tokens,
-    find the nearest tokens of W_U instead: p are then cosines.
+    find the nearest tokens of W_U instead: p and logits are then cosines.
 
-    Without `answers` (n,), the answer at a position is its own first token. Where `only` (d_vocab,) is given, the k
-    tokens are those of the ones it flags; ranks and probabilities are among all tokens.
+    `asked` (n, m) are more tokens to tell of, where OWN_FIRST stands for the position's own first token. Where `only`
+    (d_vocab,) is given, the k tokens are those of the ones it flags; ranks and probabilities are among all tokens.
     """
     results: list[tuple[Tensor, ...]] = []
     for start in range(0, len(stream), PRODUCT_ROWS):
         some = slice(start, start + PRODUCT_ROWS)
-        results.append(_likelihoods(w, stream[some], k, None if answers is None else answers[some], only))
+        results.append(_likelihoods(w, stream[some], k, None if asked is None else asked[some], only))
         tick(len(stream[some]))
     return Likelihoods(*(torch.cat(column) for column in zip(*results, strict=True)))
 
 
-def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None, only: Tensor | None) -> tuple[Tensor, ...]:
+def _likelihoods(w: Weights, x: Tensor, k: int, asked: Tensor | None, only: Tensor | None) -> tuple[Tensor, ...]:
     """Return the fields of Likelihoods for one block of positions, whose scores are freed before the next block is
     computed."""
     logits = w.model.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
     top = top_tokens(logits, k, only)
     first = top if only is None else top_tokens(logits, 1)
-    wanted = first.ids[:, :1] if answers is None else answers[:, None]
-    answer = logits.gather(1, wanted)
-    rank = 1 + count_above(logits, answer[:, 0])
+    asked = first.ids[:, :0] if asked is None else asked.where(asked != OWN_FIRST, first.ids[:, :1])
+    logit = logits.gather(1, asked)
+    rank = torch.stack([1 + count_above(logits, column) for column in logit.T], dim=1) if logit.numel() else asked
     if not w.model.predicts:
-        return top.ids, top.values, answer[:, 0], rank
+        return top.ids, top.values, logit, rank, logit, logit
     highest = first.values[:, :1]
     total = sums_of_exponentials(logits, highest[:, 0])[:, None]
-    return top.ids, (top.values - highest).exp() / total, ((answer - highest).exp() / total)[:, 0], rank
+    log_p = logit - highest - total.log()
+    return top.ids, (top.values - highest).exp() / total, log_p.exp(), rank, logit, log_p
 
 
 def predicted(predicts: Predicts, ids: Iterable[int], numbers: Iterable[float]) -> Predicted:

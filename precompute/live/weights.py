@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
@@ -17,6 +18,7 @@ from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.project.embedding import Float64
 from lexiscope.precompute.weights.architectures.base import Model
 from lexiscope.precompute.weights.architectures.family import NormName, Part
+from lexiscope.precompute.weights.checkpoint import read_json
 
 BLOCK_ROWS = 4096
 LEAST_DIVISOR = 1e-30  # least length that something is divided by
@@ -63,6 +65,16 @@ class Weights(LoadedParameters):
         self.n_positions = model.n_positions(net)
         padding = net.config.pad_token_id
         self.padding = padding if isinstance(padding, int) and 0 <= padding < self.shape.d_vocab else 0
+
+    def bos(self, tokenizer: Tokenizer) -> int | None:
+        named = []
+        if (path := self.model.checkpoint.folder / "tokenizer_config.json").is_file():
+            token = read_json(path).get("bos_token")
+            text = token.get("content") if isinstance(token, dict) else token
+            named.append(tokenizer.token_to_id(text) if isinstance(text, str) else None)
+        for config in (self.net.config, getattr(self.net, "generation_config", None)):
+            named.append(getattr(config, "bos_token_id", None))
+        return next((token for token in named if isinstance(token, int) and 0 <= token < self.shape.d_vocab), None)
 
     @classmethod
     def load(cls, model: Model, device: torch.device) -> "Weights":

@@ -13,6 +13,7 @@ from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.tokens import MASKS
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.seed_words import find_seed
+from lexiscope.precompute.live.texts import encode
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.live.wire.grammar import Spelling
 from lexiscope.precompute.project.embedding import (
@@ -114,22 +115,26 @@ class Words:
     writes: Vocabulary  # W_U
     causal: bool
     padding: int  # the token that fills up the shorter prompts of a batch
+    bos: int | None = None  # the model's own first token, by the checkpoint's files
 
     @classmethod
     def of(cls, w: LoadedParameters, tokenizer: Tokenizer) -> "Words":
         reads = Vocabulary.of(w.W_E)
         writes = reads if w.shape.tied else Vocabulary.of(w.W_U)
-        return cls(tokenizer, reads, writes, w.shape.causal, w.padding)
+        return cls(tokenizer, reads, writes, w.shape.causal, w.padding, w.bos(tokenizer))
 
     def usual_position(self, tokens: tuple[int, ...]) -> int:
         """Return the position that is shown unless another is chosen: a decoder's last position, which predicts the
         next token; an encoder's mask token or, without one, the last token that the tokenizer did not add itself."""
         if self.causal:
             return len(tokens) - 1
-        special = {number: token.content for number, token in self.tokenizer.get_added_tokens_decoder().items()}
-        masks = [at for at, token in enumerate(tokens) if special.get(token) in MASKS]
-        text = [at for at, token in enumerate(tokens) if token not in special]
+        masks = [at for at, token in enumerate(tokens) if self.special.get(token) in MASKS]
+        text = [at for at, token in enumerate(tokens) if token not in self.special]
         return masks[0] if masks else text[-1] if text else 0
+
+    @cached_property
+    def special(self) -> dict[int, str]:
+        return {number: token.content for number, token in self.tokenizer.get_added_tokens_decoder().items()}
 
     def tokens(self, word: str, spelling: Spelling = "usual") -> tuple[int, ...]:
         """Return the tokens that stand for a word."""
@@ -138,13 +143,24 @@ class Words:
             raise NotFound(f"token {wrong[0]} of {word!r} has no embedding: the model has {len(self.reads.W)}")
         return tokens
 
-    def prompt(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of a text as the model is given it, with those that the tokenizer adds itself."""
+    @cached_property
+    def put_first(self) -> int | None:
+        """Return the token that the tokenizer itself puts in front of every text, if it does."""
+        before, _, _ = encode(self.tokenizer, "a")
+        return before[0] if before else None
+
+    def prompt(self, text: str, bos: int = 0) -> tuple[int, ...]:
+        """Return the tokens of a text as the model is given it, with those that the tokenizer adds itself. With `bos`,
+        put the model's own first token in front unless the tokenizer does."""
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
             raise BadRequest("the prompt is no text (it is not UTF-8)") from None
         tokens = tuple(self.tokenizer.encode(text).ids)
+        if bos and self.put_first is None:
+            if self.bos is None:
+                raise BadRequest("this model has no first token of its own (no bos_token_id): leave out bos")
+            tokens = self.bos, *tokens
         if wrong := [token for token in tokens if token >= len(self.reads.W)]:
             raise BadRequest(f"token {wrong[0]} of the prompt has no embedding: the model has {len(self.reads.W)}")
         if not tokens:

@@ -91,7 +91,7 @@ def workers_of(data: Path, *models: str) -> Iterator[str]:
 def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
     """Make a site: POST /{model}/{path of the worker} asks the worker through the server; /{model}/events streams."""
     find_pages()  # error pages link to them
-    app = app_without_routes(Settings(data=data, **settings))
+    app = app_without_routes(Settings(data=data, **{"recent_answers_mb": 0, **settings}))  # so that workers are asked
     live: LiveClient = app.state.live
 
     @app.get("/still")

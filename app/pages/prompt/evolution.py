@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.view import visible
 from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
 from lexiscope.app.pages.prompt.prediction import csv_measure, measure
 from lexiscope.precompute.live.wire.answers import EvolutionRow
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
 def rows(view: "PromptView") -> Iterator[Record]:
     yield from _steps("evolution", view.evolution or (), csv_measure(view))
     yield from _steps("evolution_untouched", view.evolution_untouched or (), csv_measure(view))
+    if view.from_:
+        yield from _steps("evolution_from", view.from_.get("evolution") or (), csv_measure(view))
+    for step in view.evolution or ():
+        word: Record = {"panel": "evolution_word", "layer": step["layer"], "part": step["after"], "token": view.word}
+        word |= {"position": view.position, "rank": step["word"]["rank"]}
+        yield {**word, "measure": csv_measure(view), "value": step["word"][measure(view)]}  # type: ignore[literal-required]
+        if step["word"]["logit"] is not None:
+            yield {**word, "measure": "logit", "value": step["word"]["logit"]}
+    for true in view.truth or ():
+        where = {"panel": "truth", "position": true["position"], "token": true["token"], "rank": true["rank"]}
+        yield {**where, "measure": "p", "value": true["probability"]}
+    for name, value in (view.right or {}).items():
+        yield {"panel": "right", "measure": name, "value": value}
 
 
 def _steps(panel: str, steps: Sequence[EvolutionRow], measure: str) -> Iterator[Record]:
@@ -34,13 +48,14 @@ def tables(view: "PromptView") -> list[Table]:
     every step."""
     if view.evolution is None or view.position is None:
         return []
-    at = view.position
+    at, word = view.position, visible(view.word["token"]) if view.word else ""
     columns = (
         Column("layer", "number"),
         Column("after"),
         Column("tokens", "words", get=lambda step: step["cells"][at], heading="first tokens"),
-        Column("answer", "number", get=lambda step: step["answer"][at], heading=f"{measure(view)} of the answer"),
-        Column("rank", "number", get=lambda step: step["answer_rank"][at], heading="its rank"),
+        Column("answer", "number", get=lambda step: step["word"][measure(view)], heading=f"{measure(view)} of {word}"),
+        Column("rank", "number", get=lambda step: step["word"]["rank"], heading="its rank"),
+        Column("logit", "number", get=lambda step: step["word"]["logit"], heading="its logit"),
     )
     title = f"{view.model}, what the stream would predict at {token_at(view, at)}, position {at}"
     steps = [step for step in view.evolution if step["after"] != "attention"]

@@ -19,7 +19,8 @@ from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
-from lexiscope.app.pages.prompt.prediction import Change, change_of
+from lexiscope.app.pages.prompt.patterns import RepeatedWord
+from lexiscope.app.pages.prompt.prediction import CHANGES, Change, change_of
 from lexiscope.app.urls import pack, unpack
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.live.wire.answers import (
@@ -28,21 +29,27 @@ from lexiscope.precompute.live.wire.answers import (
     ChosenNeuron,
     CoverageRow,
     EvolutionRow,
+    FirstToken,
     HeadAttention,
     HeadPattern,
+    MeanOver,
     Positions,
     Predicted,
     PromptAnswer,
+    Right,
+    SecondText,
     Sheet,
     TextNeuron,
     Token,
     TokenPattern,
+    Truth,
     put_words,
 )
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, PromptAsk
 from lexiscope.precompute.shape import Predicts
 
 LONGEST_PLAIN_TEXT = 1200  # most characters of a text, escaped for an address: a longer text is compressed
+PACKED = {"z": "text", "z_from": "from"}  # arguments that hold a long text, and those that hold a short one
 FORMATS = ("json", "csv")
 TEXT_FORMATS = ("md", "tex")  # formats of those panels whose tables have a form for people outside the site
 PREDICTS = (
@@ -57,11 +64,12 @@ class PromptAt(Address):
 
 
 class PromptQuery(PromptArguments):
-    """The arguments of a run as addresses have them: a long text is compressed."""
+    """The arguments of a run as addresses have them: long texts are compressed."""
 
     z: str | None = Field(
         None, description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"
     )
+    z_from: str | None = Field(None, description="Instead of `from`, a long one, compressed in the same way")
 
     layer: Annotated[int, Field(ge=0, le=MAX_NUMBER)] | Literal["all"] | None = Field(  # type: ignore[assignment]  # only this page knows `all`
         None,
@@ -72,14 +80,17 @@ class PromptQuery(PromptArguments):
     @model_validator(mode="before")
     @classmethod
     def _unpack(cls, values: Any) -> Any:
-        """Put the text that was compressed for the address into `text`."""
-        packed = values.get("z") if isinstance(values, dict) else None
-        return {**values, "text": unpack(packed), "z": None} if packed else values
+        """Put texts that were compressed for the address where they belong."""
+        for packed, name in PACKED.items():
+            if isinstance(values, dict) and values.get(packed):
+                values = {**values, name: unpack(values[packed]), packed: None}
+        return values
 
     def query(self) -> dict[str, Any]:
         query = super().query()
-        if len(quote(self.text)) > LONGEST_PLAIN_TEXT:
-            return {"z": pack(query.pop("text")), **query}
+        for packed, name in PACKED.items():
+            if len(quote(query.get(name, ""))) > LONGEST_PLAIN_TEXT:
+                query = {packed: pack(query.pop(name)), **query}
         return query
 
 
@@ -95,9 +106,15 @@ class PromptView(ViewOfModel):
     layer: int | None
     head: int | None  # a head of the layer, if the visitor asked about one
     changes: list[Change]
+    bos: FirstToken | None = None  # None while there is no text
     tokens: list[Token]
     prediction: Predicted
     untouched: Predicted  # the prediction without the changes of the run; empty if there are none
+    mean_over: MeanOver | None = None  # what the means that replace values are over
+    from_: Annotated[SecondText | None, Field(alias="from")] = None
+    word: Token | None = None  # the word of each step of the evolution: the one asked about, or the answer
+    truth: list[Truth] | None = None  # what the model predicts of the text's own tokens
+    right: Right | None = None  # how many of these were the likeliest
     appears: int | None = None  # the first layer from which on the answer stays the likeliest
     evolution: list[EvolutionRow] | None = None
     evolution_untouched: list[EvolutionRow] | None = None
@@ -105,6 +122,7 @@ class PromptView(ViewOfModel):
     looks: list[list[list[float]]] | None = None  # by layer and head: attention weights from the position
     patterns: list[HeadPattern] | None = None
     patterns_by_token: list[TokenPattern] | None = None
+    repeats_of_head: list[RepeatedWord] | None = None  # with `rows=tokens`: words that stand in many rows
     sheet: Sheet | None = None
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # the neuron that the visitor asked about, if any
@@ -125,6 +143,11 @@ class PromptView(ViewOfModel):
         """Return True if the run has a panel with lists, from which hubs (tokens in very many lists) may be left
         out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
+
+    def repeated(self, name: str) -> frozenset[int]:
+        """Return the tokens that one list (looks_for, found_by, sends) of the head holds in many rows."""
+        found = [repeat["tokens"] for repeat in self.repeats_of_head or () if repeat["list"] == name]
+        return frozenset(token["id"] for tokens in found for token in tokens)
 
     def about(self) -> dict[str, Any]:
         return {"model": self.model, "convention": self.convention, "lens": self.lens}
@@ -153,8 +176,9 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptQuery) -> PromptView | AllLa
     step; `attention` of every head; `patterns` and messages of every head at one position, or with `rows=tokens` of
     every token of the text at one head; the most active `neurons`; `coverage`, the paper's R_k; `attribution`, what
     heads and neurons added to the logit of a `token`. `neuron` and `head` choose one of the layer to show in detail.
-    `off` and `set` change the run; `untouched` is then the prediction without changes. A text that is too long for an
-    address is sent by POST, as the field `text` of a form, and gets an address with the compressed text, `z`.
+    `off`, `set`, `mean` and `patch` change the run; `untouched` is then the prediction without changes. `from` is a
+    second text, whose run is shown beside it. A text that is too long for an address is sent by POST, as the field
+    `text` of a form, and gets an address with the compressed text, `z`.
     """
     if ask.layer == "all":
         every = runs_of_all(site.index.shape, ask, len(site.answers[0]["tokens"]))
@@ -171,7 +195,7 @@ def _view(site: ModelSite, ask: PromptArguments, answer: PromptAnswer | None) ->
         convention=ask.convention,
         lens=ask.lens,
         rows=ask.rows,
-        changes=[change_of(change) for change in ask.changes],
+        changes=[change_of(kind, change) for kind in CHANGES for change in getattr(ask, kind)],
         **fields,
     )
 
@@ -185,7 +209,7 @@ def _run(site: ModelSite, ask: PromptArguments, answer: PromptAnswer) -> dict[st
         panel.add_lists(fields, lists, ask)
     # The head of a table of tokens is the first, unless another one was asked about.
     head = 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panel else ask.head
-    return {**fields, "text": ask.text, "head": head}
+    return {**fields, "from_": fields.pop("from", None), "text": ask.text, "head": head}
 
 
 def _form(site: ModelSite) -> dict[str, Any]:

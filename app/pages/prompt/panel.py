@@ -25,7 +25,7 @@ def _column(name: str, kind: Kind = "text") -> Column:
 COLUMNS = (
     _column("panel"),
     _column("layer"),
-    _column("part"),  # the last step in a layer, a vector of a neuron, or a kind of vectors
+    _column("part"),  # the last step in a layer, a vector of a neuron, a kind of vectors, or of a change
     _column("head"),
     _column("neuron"),
     _column("position"),

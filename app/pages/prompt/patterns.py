@@ -1,11 +1,16 @@
 """Show the panel `patterns`: what heads look for and send, in McCormick's tables: all heads of a layer at one token of
 a text, or all tokens of the text at one head."""
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import TypedDict
+
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.bias import biased_tokens
 from lexiscope.app.lists.first_tokens import FirstLists
+from lexiscope.app.lists.view import visible
 from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
 from lexiscope.precompute.live.wire.answers import HeadPattern, Look, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import PromptArguments
@@ -21,6 +26,45 @@ _SIDES = (
 _OTHER_SIDES = (Column("found_by", "words", heading="is found by"), Column("message", "words", heading="sends"))
 HEAD_COLUMNS = (Column("head", "number"), *_SIDES, Column("sent", "words", heading="is sent from there"), *_OTHER_SIDES)
 TOKEN_COLUMNS = (Column("position", "number"), Column("token", "token"), *_SIDES, *_OTHER_SIDES)
+
+REPEATS, REPEATS_SHARE = 3, 4  # a word repeats if it stands in so many rows, and in one of so many
+NAMED_REPEATS = 2  # words that a table's title names
+LISTS = {"looks_for": "pattern", "found_by": "found_by", "sends": "message"}  # names of the lists, and their fields
+
+
+class RepeatedWord(TypedDict):
+    """A word that a head lists at many tokens of the text."""
+
+    list: str  # looks_for, found_by or sends
+    word: str  # without case and surrounding space
+    rows: int  # in whose lists it stands
+    of: int  # rows of the table
+    tokens: Sequence[ScoredToken]  # which tokens of these lists are this word
+
+
+def add_repeats(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
+    """Count the words that stand in many rows of the table of all tokens at one head. Tokens that any list may hold,
+    and those that are left out of lists, do not count."""
+    rows: list[TokenPattern] = answer.get("patterns_by_token") or []
+    biased, surface = biased_tokens(lists.index, lists.lens), lists.index.tokens.surface
+    repeats: list[RepeatedWord] = []
+    for name, field in LISTS.items():
+        found: dict[str, dict[int, dict[int, ScoredToken]]] = {}  # word -> row -> id -> token
+        for at, row in enumerate(rows):
+            listed: list[ScoredToken] = row[field]  # type: ignore[literal-required]
+            for token in listed:
+                if not biased[token["id"]] and token["id"] not in lists.hubs:
+                    found.setdefault(surface(token["token"]), {}).setdefault(at, {})[token["id"]] = token
+        for word, by_row in sorted(found.items(), key=lambda each: (-len(each[1]), each[0])):
+            if len(by_row) >= max(REPEATS, len(rows) / REPEATS_SHARE):
+                tokens = [*ChainMap(*by_row.values()).values()]
+                repeats.append({"list": name, "word": word, "rows": len(by_row), "of": len(rows), "tokens": tokens})
+    answer["repeats_of_head"] = repeats if "patterns_by_token" in answer else None
+
+
+def add_lists(answer: dict[str, Any], lists: FirstLists, ask: PromptArguments) -> None:
+    without_spare(answer, lists, ask)
+    add_repeats(answer, lists, ask)
 
 
 def without_spare(answer: dict[str, Any], lists: FirstLists, ask: PromptArguments) -> None:
@@ -51,6 +95,9 @@ def rows(view: "PromptView") -> Iterator[Record]:
         yield from _sides(where, token)
         look, panel = token["looks_at"], {"panel": "patterns", **where}
         yield {**panel, "to_position": look["position"], "measure": "weight", "value": look["weight"]}
+    for repeat in view.repeats_of_head or ():
+        where = {"panel": "repeats", "layer": view.layer, "head": view.head, "part": repeat["list"]}
+        yield {**where, "token": repeat["tokens"][0], "measure": "rows", "value": repeat["rows"]}
 
 
 def _sides(where: Record, lists: HeadPattern | TokenPattern) -> Iterator[Record]:
@@ -78,7 +125,9 @@ def tables(view: "PromptView") -> list[Table]:
         ]
         shown.append(Table(title, HEAD_COLUMNS, heads, "people"))
     if view.patterns_by_token is not None:
-        title = f"{view.model}, L{view.layer}H{view.head} at every token ({how})"
+        most = sorted(view.repeats_of_head or (), key=lambda repeat: -repeat["rows"])[:NAMED_REPEATS]
+        said = "".join(f"; {visible(word['word'])} in {word['rows']} of {word['of']} tokens" for word in most)
+        title = f"{view.model}, L{view.layer}H{view.head} at every token ({how}){said}"
         tokens = [
             {**token, **_looks(view, token["looks_at"]), "token": view.tokens[token["position"]]}
             for token in view.patterns_by_token
@@ -93,5 +142,5 @@ def _looks(view: "PromptView", look: Look) -> dict[str, Any]:
 
 PATTERNS = Panel(
     name="patterns", title="Patterns and messages", working="reading the heads", rows=rows, says_nothing_of=(),
-    tables=tables, has_text=True, has_lists=True, add_lists=without_spare,
+    tables=tables, has_text=True, has_lists=True, add_lists=add_lists,
 )  # fmt: skip

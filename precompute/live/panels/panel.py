@@ -1,6 +1,6 @@
 """Define what a panel of a run is: what the run keeps for it, what it answers, and what that costs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,8 +25,8 @@ Count = Callable[[Weights, PromptAsk, int], float]  # returns the count for an a
 class ModelTables:
     """What panels need of a model beside its weights. Each table is computed when it is first needed, and then kept."""
 
-    def __init__(self, w: Weights) -> None:
-        self.w = w
+    def __init__(self, w: Weights, marks: Collection[int]) -> None:
+        self.w, self.marks = w, marks  # tokens that a tokenizer puts around a text, masks, and the like
 
     @cached_property
     def value_norms(self) -> Tensor:
@@ -52,7 +52,7 @@ class PanelRun:
     w: Weights
     tables: ModelTables
     ask: PromptAsk
-    records: Sequence[Record]  # the record of the run; then, if the run has changes, that of the run without them
+    records: Sequence[Record]  # of the run; if it has changes, of the run without them; of the second text, if any
     token: int  # the token whose logit is explained
     against: int | ComparedWith
     tick: Callable[[PanelName], Tick]  # reports vectors multiplied with the vocabulary, by panel

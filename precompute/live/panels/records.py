@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from lexiscope.precompute.live.run import Changes, Rotation, Watcher
+from lexiscope.precompute.live.wire.answers import Predicted
+from lexiscope.precompute.live.wire.grammar import Replaced
 from lexiscope.precompute.shape import Shape
 
 FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
@@ -60,6 +62,8 @@ class Record:
     neuron: int | None = None  # the neuron of that layer that was asked about
     attention: range = range(0)  # the layers whose attention weights the panel `attention` wants
     row_places: tuple[tuple[int, int], ...] = ()  # layer and number of neurons that are kept at all positions
+    replaced: Sequence[Replaced] = ()  # the heads and neurons whose values at all positions another run needs
+    values: dict[Replaced, Tensor] = field(default_factory=dict)  # of a head (T, d_head), of a neuron (T,)
     value_norms: Tensor | None = None  # neurons: (n_layers, d_mlp)
     rows: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # neurons: (T,) coefficients of `row_places`
     strongest: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # neurons: by layer, numbers (n,) and (T, n)
@@ -77,6 +81,8 @@ class Record:
     mixed: list[Tensor] = field(default_factory=list)  # (n_heads, d_head) mixed values of each layer, at the position
     steps: list[Tensor] = field(default_factory=list)  # attribution: (d_model,) after each step, at the position
     looks: list[Tensor] = field(default_factory=list)  # (n_heads, T) attention weights of each layer, from the position
+    prediction: Predicted = field(default_factory=list)  # at the position
+    is_finite: bool = True  # False if the run overflowed
 
     def first_only(self, layer: int) -> Tensor:
         """Return flags (d_mlp,): True for a neuron that fires at the first of several positions, and hardly anywhere
@@ -138,6 +144,9 @@ class Recorder(Watcher):
                 record.heads[layer] = LayerHeads(x[b, :T], weights[b, :, :T, :T], rotation)
             if "mixed" in record.keeps:
                 record.mixed.append(z[b, :, record.position].clone())
+            for change in record.replaced:
+                if change.layer == layer and change.head is not None:
+                    record.values[change] = z[b, change.head, :T].clone()
             if "looks" in record.keeps:
                 record.looks.append(weights[b, :, record.position, :T].clone())
 
@@ -155,6 +164,9 @@ class Recorder(Watcher):
                 record.others.append(here[1:].abs().amax(dim=0) if len(here) > 1 else here[0].abs())
             if "neurons" in record.keeps:
                 record.rows |= {place: here[:, place[1]].clone() for place in record.row_places if place[0] == layer}
+            for change in record.replaced:
+                if change.layer == layer and change.neuron is not None:
+                    record.values[change] = here[:, change.neuron].clone()
             if "neurons" in record.keeps:
                 record.keep_strongest(layer, here)
             if "columns" in record.keeps:

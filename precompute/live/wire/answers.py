@@ -26,6 +26,7 @@ FIT: Any = Field(
     description="Of the words with their nearest tokens (`widen=1`): the dot product with the vector over the standard "
     "deviation of the vector's scores of all tokens; null where that is 0"
 )
+LOGIT: Any = Field(description="By the model's own last steps, soft cap included; null where it predicts no tokens")
 NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
 RANK: Any = Field(description="Only where hubs are left out of the list: the place among all its entries, from 1")
 SHARE: Any = Field(description="Of the sum of all terms; null where that is not positive")
@@ -97,6 +98,37 @@ class FirstTokens(TypedDict):
 OWN_LISTS = 3  # lists of one position at one head: pattern, found_by, message
 
 
+class WordStep(TypedDict):
+    """What the stream after one step of a run predicts of the chosen word, at the chosen position."""
+
+    p: NotRequired[float]
+    score: NotRequired[float]  # the cosine, where the model predicts no tokens
+    rank: int
+    logit: Annotated[float | None, LOGIT]
+
+
+class Truth(TypedDict):
+    """What the model predicts of the token that the text goes on with or, if it predicts masked tokens, has there."""
+
+    position: int
+    token: Token
+    probability: float
+    rank: int
+
+
+class Right(TypedDict):
+    hits: int  # how many of the true tokens were the likeliest
+    of: int
+    mean_log_p: float | None  # the mean natural logarithm of their probabilities; None if there are none
+
+
+class FirstToken(TypedDict):
+    """The token that stands first in every text of the model, and who put it in front of this one."""
+
+    token: Token | None  # None where neither the tokenizer nor the checkpoint's files name one
+    by: Literal["tokenizer", "asked", "nobody"]
+
+
 class EvolutionRow(TypedDict):
     """What the stream after one step of a run predicts at every position, through the final norm and W_U."""
 
@@ -105,6 +137,7 @@ class EvolutionRow(TypedDict):
     cells: list[Predicted]  # by position
     answer: list[float]  # by position: the probability, or cosine, of the token that the run ends with there
     answer_rank: list[int]  # by position: the rank of that token, 1 is the best
+    word: WordStep
 
 
 class HeadAttention(TypedDict):
@@ -348,9 +381,29 @@ class Attribution(TypedDict):
     path: list[PartTerm]  # the heads and neurons with the largest and the most negative terms, some of each kind
 
 
-class PromptAnswer(TypedDict):
+class SecondText(TypedDict):
+    """The run of the second text, without changes."""
+
+    tokens: list[Token]
+    position: int  # the chosen position or, where the text has none such, the one that is usually shown
+    prediction: Predicted
+    evolution: NotRequired[list[EvolutionRow] | None]
+
+
+class MeanOver(TypedDict):
+    """What the means of replaced heads and neurons are over."""
+
+    means: Literal["prompt", "texts"]
+    positions: int
+
+
+Beside = TypedDict("Beside", {"from": NotRequired[SecondText | None], "mean_over": NotRequired[MeanOver | None]})
+
+
+class PromptAnswer(Beside):
     predicts: Predicts  # what the numbers `p` of prediction and evolution are
     tokens: list[Token]
+    bos: FirstToken
     position: int
     layer: int
     prediction: Predicted  # the prediction at the chosen position
@@ -358,6 +411,9 @@ class PromptAnswer(TypedDict):
     lists: list[FirstTokens]  # first tokens of neurons in layers that are not built
     evolution: NotRequired[list[EvolutionRow] | None]
     evolution_untouched: NotRequired[list[EvolutionRow] | None]
+    word: NotRequired[Token | None]  # the word of each step: the one asked about, or the answer
+    truth: NotRequired[list[Truth] | None]  # None where the model predicts no tokens
+    right: NotRequired[Right | None]
     appears: NotRequired[int | None]  # the first layer after which the answer leads at the position, to the end
     attention: NotRequired[list[HeadAttention] | None]
     looks: NotRequired[list[list[list[float]]] | None]  # by layer and head: attention weights from the position

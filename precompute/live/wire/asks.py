@@ -20,7 +20,7 @@ from lexiscope.precompute.live.wire.fields import (
     split,
     typed,
 )
-from lexiscope.precompute.live.wire.grammar import Change, Group, Term, WordPair
+from lexiscope.precompute.live.wire.grammar import AnyChange, Group, Term, WordPair
 from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
 
 MAX_NUMBER = 10**6  # largest number of a position, layer, neuron or head: far above what any model has
@@ -37,6 +37,7 @@ FIT_KINDS = ("ff_key", "ff_value")  # what neurons read and write, together
 SeedRank = Literal["score", "fit"]
 Convention = Literal["final", "vocabulary", "exact"]
 PatternRows = Literal["heads", "tokens"]
+MeansOver = Literal["prompt", "texts"]
 # Norms folded in; the vocabulary after the first block, or the first MLP; E⁺ in place of Eᵀ; the stored list whole.
 Reading = Literal["norm", "first", "mlp", "pseudo", "full"]
 Side = Literal["source", "target", "both"]
@@ -260,6 +261,27 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
         description="Neurons whose coefficient is set in this run, at all positions or at one (`10.5:2.5@3`)",
         examples=[["10.5:2.5"]],
     )
+    mean: grammar.Means = Field(
+        (),
+        description="Neurons and heads that are set to their mean in this run, at all positions or at one (`8.h11@3`)",
+        examples=[["10.2361", "8.h11"]],
+    )
+    means: MeansOver = Field(
+        "prompt",
+        description="What that mean is over: all positions of this `prompt`, or those of some sentences that Lexiscope "
+        "has, `texts`, without their first ones",
+    )
+    from_: Annotated[str, AfterValidator(plain_lines)] = Field(
+        "",
+        alias="from",
+        description="A second text, shown beside the first, from which `patch` takes values",
+        examples=["The capital of Italy is"],
+    )
+    patch: grammar.Patches = Field(
+        (),
+        description="Neurons and heads that get their value of the second text, at all positions or at one (`8.h11@3`)",
+        examples=[["8.h11@3"]],
+    )
     convention: Convention = Field(
         "vocabulary",
         description="How `patterns` are compared with tokens: final norm, the layer's norm on tokens, or exactly",
@@ -273,17 +295,34 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
         (), description="Neurons whose coefficients at all tokens the panel `neurons` tells", examples=[["29.1240"]]
     )
     token: grammar.OneToken = Field(
-        None, description="Whose logit `attribution` explains: a token's id, or a word; the predicted", examples=["run"]
+        None,
+        description="Whose logit `attribution` explains, and which `evolution` follows: a token's id, or a word; the "
+        "predicted",
+        examples=["run"],
     )
     against: grammar.Against = Field(
         "mean",
         description="What that logit is compared with: the `mean` of all tokens, `none`, or a token's id or a word",
     )
 
+    bos: Annotated[int, _zero_or_one("bos", "1 to put the model's own first token in front, or 0")] = Field(
+        0,
+        ge=0,
+        le=1,
+        description="1: the model's own first token stands in front, also where its tokenizer puts none",
+    )
+
     @property
-    def changes(self) -> tuple[Change, ...]:
-        """Return all that this run changes in the model: what is switched off, and coefficients that are set."""
-        return (*self.off, *self.set)
+    def changes(self) -> tuple[AnyChange, ...]:
+        """Return all that this run changes in the model: what is switched off, coefficients that are set, and values
+        that are replaced."""
+        return (*self.off, *self.set, *self.mean, *self.patch)
+
+    @property
+    def runs(self) -> int:
+        """Return how many runs this takes: one, one without the changes if there are any, and one of the second
+        text."""
+        return 1 + bool(self.changes) + bool(self.from_)
 
 
 class PromptAsk(PromptArguments, extra="forbid"):

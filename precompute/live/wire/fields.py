@@ -19,8 +19,9 @@ Matrix = Literal["vo", "qk"]
 
 class Wire(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
-    )
+        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64",
+        validate_by_name=True, validate_by_alias=True, serialize_by_alias=True,  # `from` is no name in Python
+    )  # fmt: skip
 
 
 adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # reads a type from JSON and writes it; made once

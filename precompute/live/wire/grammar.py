@@ -2,9 +2,9 @@
 pairs, or a word that stands for a token; layers, neurons and heads; and the changes of a run. Needs no torch."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -52,6 +52,7 @@ class NeuronSet(Wire):
 
     kind: Literal["neuron"] = "neuron"
     layer: int
+    head: None = None
     neuron: int
     value: float = 0.0
     position: int | None = None  # None: all positions
@@ -63,10 +64,33 @@ class HeadOff(Wire):
     kind: Literal["head"] = "head"
     layer: int
     head: int
+    neuron: None = None
     position: int | None = None  # None: all positions
 
 
+class Replaced(Wire):
+    """A head whose mixed value, or a neuron whose coefficient, is replaced in this run; one of both is given."""
+
+    layer: int
+    head: int | None = None
+    neuron: int | None = None
+    position: int | None = None  # None: all positions
+
+
+class Mean(Replaced):
+    """It is replaced by its mean over positions."""
+
+    kind: Literal["mean"] = "mean"
+
+
+class Patch(Replaced):
+    """It is replaced by what it is in a second text at the same position."""
+
+    kind: Literal["patch"] = "patch"
+
+
 Change = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
+AnyChange = NeuronSet | HeadOff | Mean | Patch
 
 
 # Numbers
@@ -316,18 +340,33 @@ def write_neurons(neurons: Iterable[NeuronPlace]) -> str:
 
 def parse_off(text: str) -> tuple[Change, ...]:
     """Parse `10.2361, 8.h11`, `8.h11@3`: neurons and heads that are switched off, at all positions or at one."""
-    changes: list[Change] = []
+    places = _places("off", text)
+    return tuple(dict.fromkeys(HeadOff(**place) if "head" in place else NeuronSet(**place) for place in places))
+
+
+def parse_mean(text: str) -> tuple[Mean, ...]:
+    """Parse what `parse_off` parses: neurons and heads that are set to their mean."""
+    return tuple(dict.fromkeys(Mean(**place) for place in _places("mean", text)))
+
+
+def parse_patch(text: str) -> tuple[Patch, ...]:
+    """Parse what `parse_off` parses: neurons and heads that are taken from the second text."""
+    return tuple(dict.fromkeys(Patch(**place) for place in _places("patch", text)))
+
+
+def _places(argument: str, text: str) -> Iterator[dict[str, Any]]:
+    """Yield the layer, the head or neuron, and the position of each part of a text."""
     for part in _parts(text):
-        name, position = _position(part, "off")
+        name, position = _position(part, argument)
         if found := _HEAD.fullmatch(name):
-            changes.append(HeadOff(layer=int(found[1]), head=int(found[2]), position=position))
+            yield {"layer": int(found[1]), "head": int(found[2]), "position": position}
         else:
-            layer, neuron = _neuron(name, "off")
-            changes.append(NeuronSet(layer=layer, neuron=neuron, position=position))
-    return tuple(dict.fromkeys(changes))
+            layer, neuron = _neuron(name, argument)
+            yield {"layer": layer, "neuron": neuron, "position": position}
 
 
-def write_off(changes: Iterable[Change]) -> str:
+def write_off(changes: Iterable[AnyChange]) -> str:
+    """Write changes as `off`, `mean` and `patch` have them."""
     return ",".join(map(off_name, changes))
 
 
@@ -354,20 +393,21 @@ def write_set(changes: Iterable[Change]) -> str:
     )
 
 
-def off_name(change: Change) -> str:
+def off_name(change: AnyChange) -> str:
     """Return the name of a neuron or head as the argument `off` writes it."""
-    number = f"h{change.head}" if isinstance(change, HeadOff) else str(change.neuron)
+    number = change.neuron if change.head is None else f"h{change.head}"
     return f"{change.layer}.{number}{_at(change.position)}"
 
 
 def without_change(changes: str | None, name: str) -> str | None:
-    """Return the argument `off` or `set` without the neuron or head of this name; None if nothing is left."""
+    """Return the argument `off`, `set`, `mean` or `patch` without the neuron or head of this name; None if nothing is
+    left."""
     return ",".join(part for part in (changes or "").split(",") if _name_of(part) != name) or None
 
 
 def moved_change(changes: str | None, name: str, position: int | None) -> str | None:
-    """Return the argument `off` or `set` with the change of the neuron or head of this name moved to a position, or to
-    all if `position` is None."""
+    """Return the argument `off`, `set`, `mean` or `patch` with the change of the neuron or head of this name moved to a
+    position, or to all if `position` is None."""
     parts = [part.partition("@")[0] + _at(position) if _name_of(part) == name else part
              for part in (changes or "").split(",")]  # fmt: skip
     return ",".join(dict.fromkeys(parts)) or None
@@ -415,3 +455,5 @@ Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  
 Neurons = Annotated[tuple[NeuronPlace, ...], *typed(parse_neurons, write_neurons, several=True)]
 Off = Annotated[tuple[Change, ...], *typed(parse_off, write_off, several=True)]
 Set = Annotated[tuple[NeuronSet, ...], *typed(parse_set, write_set, several=True)]
+Means = Annotated[tuple[Mean, ...], *typed(parse_mean, write_off, several=True)]
+Patches = Annotated[tuple[Patch, ...], *typed(parse_patch, write_off, several=True)]

@@ -52,8 +52,7 @@ def test_a_run_takes_the_same_arguments_wherever_it_is_asked_for() -> None:
     by_name, of_model = (inspect.signature(run).parameters for run in (lexiscope.run, lexiscope.Model.run))
     assert [*by_name.values()][1:] == [*of_model.values()][1:]
     assert [*by_name][:2] == ["model", "text"]
-    asked = PromptArguments.left_out()
-    assert {*of_model} - {"self", "panels"} == asked.keys() - {"panel"}
+    assert {*of_model} - {"self", "panels"} == PromptArguments.model_fields.keys() - {"panel"}
     assert (of_model["k"].default, of_model["against"].default, of_model["off"].default) == (5, "mean", None)
 
 

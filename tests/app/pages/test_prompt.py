@@ -52,6 +52,30 @@ def test_only_the_panel_that_is_open_is_computed(live: TestClient, panel: str) -
             assert live.get(link).status_code in (200, 303), link
 
 
+def test_a_right_prediction_is_marked(live: TestClient) -> None:
+    view, page = live.get(format_address(PROMPT, "json")).json(), live.get(PROMPT).text
+    hits = [each["rank"] == 1 for each in view["truth"]]
+    assert (view["right"]["hits"], view["right"]["of"], page.count(" ✓</span>")) == (sum(hits), len(hits), sum(hits))
+    assert f"<b>{sum(hits)} of {len(hits)}</b> right" in page
+    csv = rows(live, format_address(PROMPT, "csv") + "&token=dog")
+    assert [float(row["value"]) for row in csv if row["panel"] == "right"] == [*view["right"].values()]
+    assert len([row for row in csv if row["panel"] == "truth"]) == len(hits)
+    words = [row for row in csv if row["panel"] == "evolution_word"]
+    assert ({row["token"] for row in words}, len(words)) == ({" dog"}, 2 * len(view["evolution"]))
+
+
+def test_the_first_token_is_put_in_front(live: TestClient) -> None:
+    """The form asks for it where the tokenizer puts none, and says whose it is where it does."""
+    address = live.post(f"/{GPT2}/prompt", data={"text": TEXT, "bos": "1"}, follow_redirects=False).headers["location"]
+    assert address == f"{PROMPT}&bos=1"
+    view, page = live.get(format_address(address, "json")).json(), live.get(address).text
+    assert view["bos"]["by"] == "asked"
+    assert view["tokens"][0] == view["bos"]["token"]
+    assert 'name="bos" value="1" checked' in page
+    assert "by the tokenizer" not in page
+    assert live.get(f"{PROMPT}&bos=2").status_code == 422
+
+
 def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     view = live.get(format_address(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
     assert [(c["layer"], c["neuron"], c["head"], c["value"]) for c in view["changes"]] == [
@@ -490,3 +514,25 @@ def test_a_gated_neuron_that_was_asked_about_shows_its_up(live: TestClient) -> N
         assert ids == [token["id"] for token in stored[end]][: len(ids)] != []
         assert [int(row["token_id"]) for row in listed if row["end"] == end] == ids
     assert live.get(f"/{GPT2}/prompt.json?text=the+dog&panel=neurons&layer=1&neuron=3").json()["neuron"]["up"] is None
+
+
+def test_words_that_a_head_repeats(live: TestClient) -> None:
+    """Counted once a row, whatever their case and spaces, and highlighted."""
+    path = f"/{GPT2}/prompt.json?text=the+dog+and+the+lion+and+the+horse&panel=patterns&rows=tokens&layer=1&k=20"
+    found = 0
+    for head in range(4):
+        view = live.get(f"{path}&head={head}").json()
+        rows_of = view["patterns_by_token"]
+        for repeat in view["repeats_of_head"]:
+            field = {"looks_for": "pattern", "found_by": "found_by", "sends": "message"}[repeat["list"]]
+            there = [{token["token"].strip().lower() for token in row[field]} for row in rows_of]
+            assert sum(repeat["word"] in words for words in there) == repeat["rows"] >= max(3, len(rows_of) / 4)
+            assert {token["token"].strip().lower() for token in repeat["tokens"]} == {repeat["word"]}
+            found += 1
+        html = live.get(f"{path.replace('.json', '')}&head={head}").text
+        assert ("<mark>" in html) == bool(view["repeats_of_head"])
+        counts = [row["value"] for row in rows(live, f"{path.replace('.json', '.csv')}&head={head}")
+                  if row["panel"] == "repeats"]  # fmt: skip
+        assert [*map(float, counts)] == [each["rows"] for each in view["repeats_of_head"]]
+    assert found
+    assert live.get(DATA).json()["repeats_of_head"] is None

@@ -25,7 +25,8 @@ def answer() -> PromptAnswer:
     head = HeadPattern(head=0, pattern=TOKENS, found_by=TOKENS, found_from=here, message=TOKENS, messages=[message])
     token = TokenPattern(position=0, pattern=TOKENS, looks_at=here, found_by=TOKENS, found_from=None, message=TOKENS)
     return PromptAnswer(
-        predicts="next", tokens=[{"id": 40}, {"id": 41}], position=1, layer=0, prediction=[], untouched=[], lists=[],
+        predicts="next", tokens=[{"id": 40}, {"id": 41}], bos={"token": None, "by": "nobody"},
+        position=1, layer=0, prediction=[], untouched=[], lists=[],
         patterns=[head], patterns_by_token=[token],
     )  # fmt: skip
 

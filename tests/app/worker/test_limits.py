@@ -72,6 +72,21 @@ def test_evolution_that_fits_no_page() -> None:
         LIMITS.check_cells("evolution", 2 * 61 * 256, 50)
 
 
+@pytest.mark.parametrize(("tokens", "listed", "said"), [
+    (222, 15, None),
+    (223, 15, "would have 60,210 rows, 270 for each of its 223 tokens: up to 60,000 (the setting sheet_rows) are "
+     "computed, those of 222 tokens"),
+    (27, 135, None),
+    (28, 135, "up to 7,407 of 135 tokens each are computed, those of 27 tokens"),
+])  # fmt: skip
+def test_rows_of_a_sheet(tokens: int, listed: int, said: str | None) -> None:
+    if said is None:
+        LIMITS.check_sheet(tokens, 270, listed)
+        return
+    with pytest.raises(TooLarge, match=re.escape(said)):
+        LIMITS.check_sheet(tokens, 270, listed)
+
+
 def test_attention_that_fits_no_page() -> None:
     LIMITS.check_attention(100, 270)
     with pytest.raises(TooLarge, match=r"attention of 720 heads over 256 tokens .* up to 104 tokens"):

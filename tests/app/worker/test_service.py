@@ -216,7 +216,7 @@ def test_the_worker_ends_with_its_computing_thread(
 def test_a_tokenizer_that_panics(worker: str, engine: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A prompt's tokens are counted beside the computing thread, which goes on."""
 
-    def panic(_: str) -> int:
+    def panic(*_: Any) -> int:
         raise Panic
 
     monkeypatch.setattr(engine, "token_count", panic)
