@@ -45,10 +45,11 @@ FORMATS = {
     "tex": "application/x-tex",
 }  # the formats and their media types
 DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # addresses of data end in .json, .csv and so on
-MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml", "png": "image/png"}
+MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml", "png": "image/png", "parquet": "application/vnd.apache.parquet"}
+BINARY_FORMATS = ("png", "parquet")
 FIGURE_FORMATS = (*DATA_FORMATS, "svg")  # of pages that also have a figure
 PICTURE_FORMATS = (*DATA_FORMATS, "png")  # of pages that also have a picture, which chats show with a link
-ALL_FORMATS = (*DATA_FORMATS, "svg", "png")
+ALL_FORMATS = (*DATA_FORMATS, "svg", *BINARY_FORMATS)
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 
@@ -143,7 +144,7 @@ def turned(address: str, **changes: Any) -> str:
 
 
 def content_type(format: str) -> str:
-    return MEDIA_TYPES[format] if format in ("json", "png") else f"{MEDIA_TYPES[format]}; charset=utf-8"
+    return MEDIA_TYPES[format] if format in ("json", *BINARY_FORMATS) else f"{MEDIA_TYPES[format]}; charset=utf-8"
 
 
 def format_address(address: str, format: str) -> str:
@@ -157,7 +158,7 @@ def format_address(address: str, format: str) -> str:
     return f"{'/index' if path == '/' else path}.{format}" + (kept and f"?{kept}")
 
 
-_LEFT_OUT = {"csv": ("page",), "png": ("k", "reading", "side")}
+_LEFT_OUT = {"csv": ("page",), "parquet": ("page",), "png": ("k", "reading", "side")}
 
 
 def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:

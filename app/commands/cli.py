@@ -5,7 +5,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from pkgutil import resolve_name
 
 from lexiscope.app.commands import command
 from lexiscope.app.commands.command import Command
@@ -13,10 +13,11 @@ from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.plain_text import plain
 
 NAMES = (
-    "demo", "precompute", "compare", "stitch", "lab", "serve", "show", "seeds", "reproduce", "verify", "labels",
-    "vocabulary", "export", "push", "pull", "models", "worker",
+    "demo.run", "precompute.run", "compare.run", "stitch.run", "lab.run", "serve.run", "show.run", "run.run",
+    "seeds.run", "reproduce.run", "verify.run", "labels.run", "vocabulary.run", "export.run", "travel.publish",
+    "travel.fetch", "models.run", "worker.run",
 )  # fmt: skip
-COMMANDS: tuple[Command, ...] = tuple(import_module(f"lexiscope.app.commands.{name}").run for name in NAMES)
+COMMANDS: tuple[Command, ...] = tuple(resolve_name(f"lexiscope.app.commands.{name}") for name in NAMES)
 
 # The modules that a plain install lacks, each with the extra of pyproject.toml that installs it.
 EXTRAS = {

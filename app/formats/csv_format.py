@@ -23,6 +23,8 @@ def csv_chunks(tables: Sequence[Table], about: Mapping[str, Any]) -> Iterator[st
     """Write the CSV in chunks. `about` holds the columns that describe the whole file, with the same values in every
     row."""
     names, rows = table_rows(tables, about)
+    if any(column.kind == "list" for table in tables for column in table.columns):
+        rows = map(_joined, rows)
     lines = chain([names], rows)
     while chunk := list(islice(lines, ROWS_PER_CHUNK)):
         out = io.StringIO()
@@ -35,6 +37,11 @@ def table_rows(tables: Sequence[Table], about: Mapping[str, Any]) -> tuple[list[
     tables = [table for table in tables if table.audience != "people"]
     names = _header(tables, about)
     return names, _lines(tables, about, names)
+
+
+def _joined(cells: list[Any]) -> list[Any]:
+    """Write lists as texts with ` | ` between their values."""
+    return [" | ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in cells]
 
 
 def defused(typed: str) -> str:

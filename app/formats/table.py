@@ -26,6 +26,7 @@ Kind = Literal[
     "token",  # a Token: a chip on a page, its visible text for people elsewhere, two columns `x` and `x_id` in CSV
     "tokens",  # several tokens: in CSV `x_1`, `x_1_id`, `x_2`, ...
     "words",  # several tokens, written as plain text
+    "list",  # several plain values: a list in Parquet and frames, in CSV one cell with ` | ` between them
     "pairs",  # several TokenPairs, which CSV leaves out
 ]
 Audience = Literal["everybody", "people", "programs"]  # people read HTML, Markdown, LaTeX, terminals; programs CSV

@@ -1,4 +1,4 @@
-"""Write the tables of a page as a file: CSV, Markdown or LaTeX."""
+"""Write the tables of a page as a file: CSV, Parquet, Markdown or LaTeX."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,6 +6,7 @@ from typing import Any
 
 from lexiscope.app.formats.csv_format import csv_chunks
 from lexiscope.app.formats.latex import as_latex
+from lexiscope.app.formats.parquet import parquet_chunks
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.lists.view import View, ViewOfModel
@@ -15,6 +16,11 @@ from lexiscope.precompute.index.index import Index
 def view_csv(view: View) -> Iterator[str]:
     """Write the CSV of a page, in chunks of rows, because a token may be in a hundred thousand lists."""
     return csv_chunks(view.tables(), about(view))
+
+
+def view_parquet(view: View) -> Iterator[bytes]:
+    """Write the rows of a page's CSV as Parquet, in chunks."""
+    return parquet_chunks(view.tables(), about(view))
 
 
 def view_text(format: str, view: View, url: str, index: Index | None) -> str:

@@ -155,6 +155,11 @@ def most_attended(weights: Sequence[float], n: int) -> list[tuple[int, float]]:
     return sorted(enumerate(weights), key=lambda entry: (-entry[1], entry[0]))[:n]
 
 
+def most_active(coefficients: Sequence[float], n: int = 8) -> list[tuple[int, float]]:
+    """Return the n positions with the largest coefficients, whatever their sign, in the order of the text."""
+    return sorted(sorted(enumerate(coefficients), key=lambda entry: -abs(entry[1]))[:n])
+
+
 def term_scale(layers: Sequence[LayerTerms]) -> tuple[float, float]:
     """Return the lowest and the highest bar of a chart that shows by layer what attention and FF add to a number. The
     range includes 0."""

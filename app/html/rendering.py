@@ -207,6 +207,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "matched_name": matched_name,
         "mini_map_of_heads": mini_map.of_heads,
         "mini_map_of_neurons": mini_map.of_neurons,
+        "most_active": charts.most_active,
         "most_attended": charts.most_attended,
         "most_similar": numbers.most_similar,
         "moved_change": grammar.moved_change,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index as as_int  # accepts integers of numpy, too, such as those in frames
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, SupportsFloat, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -40,8 +40,16 @@ def _checked(name: str, value: Any, field: FieldInfo) -> Any:
         return texts(name, value)
     if holds is int:
         return _whole(name, value, next(limit.ge for limit in field.metadata if hasattr(limit, "ge")))
+    if holds is float:
+        return _amount(name, value)
     # A text; or a token, by its text or its id.
     return text(name, value) if holds is str or isinstance(value, str) else str(at(name, value))
+
+
+def _amount(name: str, value: Any) -> float:
+    if isinstance(value, bool | str) or not isinstance(value, SupportsFloat):
+        raise BadRequest(f"{name} = {value!r:.100}: give a number")
+    return float(value)
 
 
 def at(name: str, value: Any) -> int:

@@ -49,6 +49,10 @@ class Framed:
         """Return the same lists as a polars frame."""
         return to_polars(self._columns())
 
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return the same lists as an Arrow table; of lists over layers, tokens are dictionaries."""
+        return to_arrow(self._columns())
+
 
 def stacked(tables: Sequence[Columns]) -> dict[str, FrameColumn]:
     """Join tables, one below the other. A column that one table lacks (None) has missing numbers in its rows."""

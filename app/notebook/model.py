@@ -182,7 +182,7 @@ class Model(Shown):
     @takes_fields_of(PromptArguments)
     def run(self, /, text: str, *, panels: Iterable[PanelName] | None = None, **chosen: Any) -> Run:
         """Run the model on a text: here, with torch, or on the server. `panels` are the parts of the result to compute:
-        all six unless some are named.
+        unless some are named, the six that are quick; the sheet and others only by name.
 
         `position` (the last), `layer` (the last), `head` and `neuron` say what panels look at; `off`, `set`, `mean` and
         `patch` change the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `from_` is a second text, from which `patch`

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.view import Token, visible
@@ -17,12 +17,20 @@ from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import Predicted
 from lexiscope.precompute.live.wire.asks import PromptArguments
 
+# the panels that a run has unless some are named; others may take seconds
+USUAL_PANELS = ("evolution", "attention", "patterns", "neurons", "coverage", "attribution")
+
 
 @dataclass(frozen=True, repr=False)
 class PanelOfRun(Page[PromptView]):
-    """One panel (part of the result) of a run: `data` is its JSON; its frame has a row for every number."""
+    """One panel (part of the result) of a run: `data` is its JSON; its frame has a row for every number. That of
+    the sheet has a row for every head at a position, and for every neuron."""
 
     name: str
+
+    def __call__(self) -> Self:
+        """Return the panel itself, so that `run.sheet().to_pandas()` can be written, too."""
+        return self
 
     @property
     def data(self) -> Any:
@@ -30,7 +38,7 @@ class PanelOfRun(Page[PromptView]):
         return self.json()[self.name]
 
     def _listed(self) -> Sequence[Table]:
-        return [PANELS[self.name].table(self.view)]
+        return PANELS[self.name].for_programs(self.view)
 
     def _tables(self) -> Sequence[Table]:
         return PANELS[self.name].tables(self.view)
@@ -90,7 +98,7 @@ def run_model(source: Source, text: str, panels: Any, arguments: Mapping[str, An
     for name in arguments:
         if name not in PromptArguments.model_fields or name in ("text", "panel"):
             raise TypeError(f"run() got an unexpected keyword argument {name!r}")
-    named = tuple(PANELS) if panels is None else texts("panels", panels)
+    named = USUAL_PANELS if panels is None else texts("panels", panels)
     if unknown := [panel for panel in named if panel not in PANELS]:
         raise BadRequest(f"panel {unknown[0]!r}: there are {', '.join(PANELS)}")
     if text == "":

@@ -3,7 +3,7 @@ layers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
-
-if TYPE_CHECKING:
-    import pyarrow
 
 ListLens: TypeAlias = Lens | Literal["both"] | None
 
@@ -42,10 +39,6 @@ class Lists(Shown, frames.Framed):
     ends: tuple[str, ...]
     presets: tuple[str, ...]
     k: int | None
-
-    def to_arrow(self) -> "pyarrow.Table":
-        """Return the lists as an Arrow table, with tokens as dictionaries."""
-        return frames.to_arrow(self._columns())
 
     def _columns(self) -> dict[str, frames.FrameColumn]:
         return self.source.read(

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lexiscope.app.formats.json_format import json_bytes
-from lexiscope.app.formats.tables import view_csv, view_text
+from lexiscope.app.formats.tables import view_csv, view_parquet, view_text
 from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
@@ -153,8 +153,9 @@ class PageAnswer:
         match self.format:
             case "json":
                 body = json_bytes(view)
-            case "csv":
-                streamed: Response = self._state.streams.response(view_csv(view), content_type("csv"), headers)
+            case "csv" | "parquet":
+                chunks = view_csv(view) if self.format == "csv" else view_parquet(view)
+                streamed: Response = self._state.streams.response(chunks, content_type(self.format), headers)
                 return streamed
             case "svg":
                 body = self._state.renderer.figure(template, view, self.address).encode()
@@ -239,7 +240,7 @@ class PageAnswer:
         labels = self._state.library.labels.version()
         vocabulary = str(self.kept.vocabulary and self.kept.vocabulary.stamp)
         facts = [self._state.version, index_version, compared, labels, self.address, part, also, vocabulary]
-        if self.format not in ("json", "csv", "png"):
+        if self.format not in ("json", "csv", "png", "parquet"):
             facts.append(self._origin)  # the others hold links with the origin of the site
         if self.format == "html":
             facts += map(" ".join, best_lenses(self._state.library).items())

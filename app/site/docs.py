@@ -12,18 +12,18 @@ from lexiscope.app.html.openapi_text import endpoints, example
 from lexiscope.app.library.library import Library
 from lexiscope.app.lists.view import View
 from lexiscope.app.pages.find import counts_in_paths
-from lexiscope.app.urls import MEDIA_TYPES, format_address
+from lexiscope.app.urls import BINARY_FORMATS, MEDIA_TYPES, format_address
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 DESCRIPTION = """A transformer's weights as words. Every page is an address that holds its whole state; with `.json` at
-the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`, a comparison
-of two models and a lab also `.svg`; a neuron, a head and its pairs `.png`, their first words as a picture. Addresses
-answer GET and HEAD, and carry an `ETag`; arguments that have their default are left out, and one that an address does
-not take (also `utm_source` and its like) is an error that names the nearest. A token is `{"id", "token"}`, in a list
-with `"score"`; a vector is `{"top", "bottom"}`."""
+the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`, its
+sheet also `.parquet`, a comparison of two models and a lab `.svg`; a neuron, a head and its pairs `.png`, their first
+words as a picture. Addresses answer GET and HEAD, and carry an `ETag`; arguments that have their default are left out,
+and one that an address does not take (also `utm_source` and its like) is an error that names the nearest. A token is
+`{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,8 @@ _LIVE_ERRORS = {
 
 def data_responses(view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
     """Describe the responses of a page's data: JSON with the fields of the page's view, or one of the other formats."""
-    content = {MEDIA_TYPES[format]: _BYTES if format == "png" else _TEXT for format in formats if format != "json"}
+    shapes = {format: _BYTES if format in BINARY_FORMATS else _TEXT for format in formats if format != "json"}
+    content = {MEDIA_TYPES[format]: shape for format, shape in shapes.items()}
     errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
     return {200: {"model": view, "content": content}, **errors}
 

@@ -149,10 +149,10 @@ def _next(asks: Generator[Any, Any, None], answer: Any) -> Any:
 
 
 def make(declared: Page[Any, Any, Any], site: Site, at: Any, ask: Any) -> Coroutine[Any, Any, Any]:
-    """Make the page's data: in a thread if that reads much, or if the format is CSV, which holds a list as a whole."""
+    """Make the page's data: in a thread if that reads much, or if the format, CSV or Parquet, has whole lists."""
 
     async def here() -> Any:
         return declared.make(site, at, ask)
 
-    is_slow = declared.is_slow or site.format == "csv"
+    is_slow = declared.is_slow or site.format in ("csv", "parquet")
     return run_in_threadpool(declared.make, site, at, ask) if is_slow else here()

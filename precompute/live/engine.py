@@ -101,7 +101,7 @@ class Engine:
 
     @cached_property
     def _prompts(self) -> Prompts:
-        return Prompts(self.weights, self.words)
+        return Prompts(self.weights, self.words, self.tokenizer_file)
 
     @cached_property
     def _beforehand(self) -> Beforehand:

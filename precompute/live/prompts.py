@@ -3,6 +3,7 @@ for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -81,8 +82,8 @@ class Progress:
 
 
 class Prompts:
-    def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words, self.tables = w, words, ModelTables(w, words.special)
+    def __init__(self, w: Weights, words: Words, tokenizer_file: Path) -> None:
+        self.w, self.words, self.tables = w, words, ModelTables(w, words.special, tokenizer_file)
         self.means = MeansOfTexts(w, words)
 
     def answers(

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lexiscope.app.formats.table import Table
 from lexiscope.app.lists.view import ViewOfModel
@@ -20,6 +20,7 @@ from lexiscope.precompute.shape import Shape
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
+A = TypeVar("A", bound=PromptArguments)
 MOST_TOKENS = 400_000  # in the lists of one file: about 40 MB
 MOST_SECONDS = 300.0  # for all runs of one file
 
@@ -42,7 +43,7 @@ class AllLayersView(ViewOfModel):
         return [text, Table("", COLUMNS, chain.from_iterable(map(patterns.rows, self.runs)), "programs")]
 
 
-def runs_of_all(shape: Shape, ask: PromptArguments, n_tokens: int) -> list[PromptArguments]:
+def runs_of_all(shape: Shape, ask: A, n_tokens: int) -> list[A]:
     """Return the arguments of the pages whose rows the file has: of every layer, at every position or head that the
     address leaves open."""
     name, count = ("position", n_tokens) if ask.rows == "heads" else ("head", shape.n_heads)

@@ -49,7 +49,8 @@ class Panel:
     name: PanelName
     title: str  # the title of its tab
     working: str = ""  # the text for visitors while the worker computes the panel; only the name, if that takes no time
-    rows: Callable[["PromptView"], Iterable[Record]]  # makes the panel's rows of the table for programs
+    rows: Callable[["PromptView"], Iterable[Record]] = lambda _: ()  # makes the panel's rows of the table for programs
+    file_tables: Callable[["PromptView"], list[Table]] | None = None  # makes tables of its own for programs instead
     # columns that stay blank: only patterns have a convention, and only stored lists a lens
     says_nothing_of: tuple[str, ...] = ("convention", "lens")
     tables: Callable[["PromptView"], list[Table]]  # makes the tables for people without charts, as in a notebook
@@ -58,8 +59,10 @@ class Panel:
     # Adds lists of the index to the worker's answer, by changing fields of the answer.
     add_lists: Callable[[dict[str, Any], FirstLists, PromptArguments], None] = _nothing
 
-    def table(self, view: "PromptView") -> Table:
-        return Table("", COLUMNS, self.rows(view), "programs", self.says_nothing_of)
+    def for_programs(self, view: "PromptView") -> list[Table]:
+        if self.file_tables:
+            return self.file_tables(view)
+        return [Table("", COLUMNS, self.rows(view), "programs", self.says_nothing_of)]
 
 
 def listed(where: Record, entries: Iterable[Token] | None, measure: str | None = None) -> Iterator[Record]:

@@ -6,6 +6,7 @@ from lexiscope.app.pages.prompt.attention import ATTENTION
 from lexiscope.app.pages.prompt.attribution import ATTRIBUTION
 from lexiscope.app.pages.prompt.coverage import COVERAGE
 from lexiscope.app.pages.prompt.evolution import EVOLUTION
+from lexiscope.app.pages.prompt.heads import HEADS
 from lexiscope.app.pages.prompt.neurons import NEURONS
 from lexiscope.app.pages.prompt.panel import Panel
 from lexiscope.app.pages.prompt.patterns import PATTERNS
@@ -13,5 +14,6 @@ from lexiscope.app.pages.prompt.positions import POSITIONS
 from lexiscope.app.pages.prompt.sheet import SHEET
 
 PANELS: Mapping[str, Panel] = {
-    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, POSITIONS, COVERAGE, ATTRIBUTION)
+    panel.name: panel
+    for panel in (EVOLUTION, ATTENTION, PATTERNS, SHEET, NEURONS, HEADS, POSITIONS, COVERAGE, ATTRIBUTION)
 }

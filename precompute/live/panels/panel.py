@@ -1,19 +1,21 @@
 """Define what a panel of a run is: what the run keeps for it, what it answers, and what that costs."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lexiscope.precompute.index.tokens import is_special, is_wordpiece, surface, token_bytes
 from lexiscope.precompute.live.first_tokens import ListEnd
 from lexiscope.precompute.live.panels.records import Keep, Record
 from lexiscope.precompute.live.panels.token_rows import TokenRows, Vocabularies
 from lexiscope.precompute.live.vocabulary import Tick
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.answers import PanelName, SheetHead
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.fields import unpack_tokens
 from lexiscope.precompute.live.wire.grammar import ComparedWith
@@ -25,8 +27,9 @@ Count = Callable[[Weights, PromptAsk, int], float]  # returns the count for an a
 class ModelTables:
     """What panels need of a model beside its weights. Each table is computed when it is first needed, and then kept."""
 
-    def __init__(self, w: Weights, marks: Collection[int]) -> None:
+    def __init__(self, w: Weights, marks: Collection[int], tokenizer_file: Path) -> None:
         self.w, self.marks = w, marks  # tokens that a tokenizer puts around a text, masks, and the like
+        self.tokenizer_file = tokenizer_file
 
     @cached_property
     def value_norms(self) -> Tensor:
@@ -37,6 +40,13 @@ class ModelTables:
     def vocabularies(self) -> Vocabularies:
         reads = TokenRows.of(self.w, self.w.W_E)
         return reads, reads if self.w.shape.tied else TokenRows.of(self.w, self.w.W_U)
+
+    @cached_property
+    def surfaces(self) -> list[str]:
+        """Return each token's text without case and surrounding space; "" for one that stands for no text."""
+        raws = token_bytes(self.tokenizer_file, self.w.shape.d_vocab)
+        wordpiece = is_wordpiece(raws)
+        return ["" if is_special(raw.decode("utf-8", "replace")) else surface(raw, wordpiece) for raw in raws]
 
 
 def only_tokens(w: Weights, ask: PromptAsk) -> Tensor | None:
@@ -56,6 +66,7 @@ class PanelRun:
     token: int  # the token whose logit is explained
     against: int | ComparedWith
     tick: Callable[[PanelName], Tick]  # reports vectors multiplied with the vocabulary, by panel
+    head_rows: list[SheetHead] = field(default_factory=list)  # of all heads, once the first panel has made them
 
     @property
     def record(self) -> Record:

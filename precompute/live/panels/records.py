@@ -47,6 +47,8 @@ class LayerHeads:
 
     states: Tensor  # (T, d_model), normed as the layer's attention reads it
     weights: Tensor  # (n_heads, T, T), from query to key
+    mixed: Tensor  # (n_heads, T, d_head) values, mixed by these weights
+    stream: Tensor  # (T, d_model) before attention
     rotation: Rotation | None  # of the layer, where positions are rotary
 
 
@@ -117,11 +119,13 @@ class Recorder(Watcher):
     def __init__(self, records: Sequence[Record], before_layer: Callable[[int], None]) -> None:
         self.records = records
         self.before_layer = before_layer
+        self.before = torch.empty(0)  # the stream before the layer's attention
 
     def layer(self, layer: int) -> None:
         self.before_layer(layer)
 
     def stream(self, layer: int, after: str, x: Tensor) -> None:  # noqa: ARG002
+        self.before = self.before if after == "attention" else x
         for b, record in enumerate(self.records):
             if "streams" in record.keeps:
                 record.streams.append(x[b, : len(record.tokens)])
@@ -141,7 +145,9 @@ class Recorder(Watcher):
             if "weights" in record.keeps and layer in record.attention:
                 record.weights[layer] = weights[b, :, :T, :T]
             if "every" in record.keeps or ("chosen" in record.keeps and layer == record.layer):
-                record.heads[layer] = LayerHeads(x[b, :T], weights[b, :, :T, :T], rotation)
+                record.heads[layer] = LayerHeads(
+                    x[b, :T], weights[b, :, :T, :T], z[b, :, :T], self.before[b, :T], rotation
+                )
             if "mixed" in record.keeps:
                 record.mixed.append(z[b, :, record.position].clone())
             for change in record.replaced:

@@ -12,7 +12,7 @@ from lexiscope.precompute.live.panels.patterns import lists_of, looked_at_from, 
 from lexiscope.precompute.live.panels.records import COLUMNS
 from lexiscope.precompute.live.vocabulary import Tick
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import OWN_LISTS, Sheet, SheetHead, SheetNeuron
+from lexiscope.precompute.live.wire.answers import OWN_LISTS, PanelName, Sheet, SheetHead, SheetNeuron
 from lexiscope.precompute.live.wire.asks import PromptAsk
 
 
@@ -60,9 +60,16 @@ def neuron_rows(run: PanelRun) -> Iterator[SheetNeuron]:
             }  # fmt: skip
 
 
+def every_head(run: PanelRun, panel: PanelName) -> list[SheetHead]:
+    """Return the rows of all heads; they are made once in a run, for the first panel that needs them."""
+    if not run.head_rows:
+        tick = run.tick(panel)
+        run.head_rows.extend(row for layer in range(run.w.shape.n_layers) for row in head_rows(run, layer, tick))
+    return run.head_rows
+
+
 def sheet(run: PanelRun) -> Sheet:
-    tick = run.tick("sheet")
-    heads = [row for layer in range(run.w.shape.n_layers) for row in head_rows(run, layer, tick)]
+    heads = every_head(run, "sheet")
     neurons = list(neuron_rows(run))
     return {"heads": heads, "neurons": neurons, "total": {"heads": len(heads), "neurons": len(neurons)}}
 

@@ -10,7 +10,9 @@ from typing_extensions import TypedDict
 from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
-PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "positions", "coverage", "attribution"]
+PanelName = Literal[
+    "evolution", "attention", "patterns", "sheet", "neurons", "heads", "positions", "coverage", "attribution",
+]  # fmt: skip
 PositionWords = Literal["previous token", "first token", "same position", "next token"]  # where a head looks
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
@@ -258,6 +260,31 @@ class TextNeuron(ActiveNeuron):
     coefficients: list[float]  # by position
 
 
+class ListShares(TypedDict):
+    """A share of the words in a head's lists, for each of its three lists."""
+
+    looks_for: float
+    found_by: float
+    sends: float
+
+
+class HeadSummary(TypedDict):
+    """Where a head looked in a run, how much it moved the stream, and of what kind its lists are: means over the text
+    without its first position."""
+
+    layer: int
+    head: int
+    first: float  # the share of attention on the first position
+    entropy: float  # of the attention weights, in nats
+    distance: float  # how many positions away the head looks
+    moves: float  # the length of what it wrote, as a share of that of the stream before
+    rests: bool  # moves next to nothing
+    self: ListShares  # the share of positions whose own word is in the list
+    repeats: ListShares  # the share of the list that stands in the lists of at least half of the other positions
+    letter: ListShares  # the share of the list that begins with the letter of the position's own word
+    repeated: list[Token]  # of the list that repeats most: words that stand at most positions, if there are any
+
+
 class PositionShares(TypedDict):
     """Where a head looks: mean shares of its weights over all positions but the first."""
 
@@ -424,6 +451,8 @@ class PromptAnswer(Beside):
     neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
     strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
+    heads: NotRequired[list[HeadSummary] | None]  # of all layers
+    letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
     positions: NotRequired[Positions | None]
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]

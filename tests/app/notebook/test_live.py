@@ -16,7 +16,7 @@ from tests.support.site import GPT2, TEXT
 
 pytestmark = pytest.mark.slow
 
-PANELS = ("evolution", "attention", "patterns", "sheet", "neurons", "positions", "coverage", "attribution")
+PANELS = ("evolution", "attention", "patterns", "neurons", "coverage", "attribution")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,7 @@ def test_the_prediction_is_shown(run: lexiscope.Run) -> None:
     {"panels": "neurons", "position": 1, "layer": 1, "neuron": 3, "lens": "cosine"},
     {"panels": ["patterns"], "rows": "tokens", "head": 1, "convention": "exact", "k": 3},
     {"panels": ["evolution"], "off": ["1.3", "1.h1"], "set": ["2.4:2.5"]},
+    {"panels": ["evolution"], "from_": "the lion and the dog", "patch": ["1.h1@3"], "mean": "0.5", "means": "texts"},
     {"panels": ["attribution"], "token": "dog", "against": "lion"},
     {"panels": ["attribution"], "token": 28, "off": "1.3", "set": "2.4:2.5"},
 ])  # fmt: skip

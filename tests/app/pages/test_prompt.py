@@ -560,3 +560,35 @@ def test_words_that_a_head_repeats(live: TestClient) -> None:
         assert [*map(float, counts)] == [each["rows"] for each in view["repeats_of_head"]]
     assert found
     assert live.get(DATA).json()["repeats_of_head"] is None
+
+
+HEADS = f"/{GPT2}/prompt?text=the+dog+and+the+lion+and+the+horse&panel=heads"
+
+
+@pytest.mark.parametrize("by", ["repeats", "self", "letter", "first", "entropy", "distance", "moves"])
+def test_heads_by_a_measure(live: TestClient, by: str) -> None:
+    """The map has every head, the table those with the most; both lead to all tokens at the head."""
+    address = HEADS if by == "repeats" else f"{HEADS}&by={by}"
+    view = live.get(address.replace("prompt?", "prompt.json?")).json()
+    values = {
+        (head["layer"], head["head"]): max(head[by].values()) if isinstance(head[by], dict) else head[by]
+        for head in view["heads"]
+    }
+    assert (view["by"], len(values)) == (by, 12)
+    page = parsed(live.get(address).text)
+    there = [f"layer={layer}&head={head}" for layer, head in sorted(values, key=lambda at: -values[at])]
+    table = [link for link in page.links() if "rows=tokens" in link and "panel=patterns" in link]
+    assert len(table) == 12 + 12
+    assert all(where in link and "by=" not in link for where, link in zip(there, table, strict=False))
+    assert all(f"layer={at // 4}&head={at % 4}" in link for at, link in enumerate(table[12:]))
+    assert live.get(f"{HEADS}&by=x").status_code == 422
+
+
+def test_heads_as_rows(live: TestClient) -> None:
+    view = live.get(HEADS.replace("prompt?", "prompt.json?")).json()
+    listed = [row for row in rows(live, HEADS.replace("prompt?", "prompt.csv?")) if row["panel"] == "heads"]
+    for head in view["heads"]:
+        of_head = {(row["measure"], row["part"]): row["value"] for row in listed
+                   if (int(row["layer"]), int(row["head"])) == (head["layer"], head["head"])}  # fmt: skip
+        assert {float(of_head[name, ""]) for name in ("first", "rests")} == {head["first"], float(head["rests"])}
+        assert all(float(of_head["self", name]) == share for name, share in head["self"].items())

@@ -12,7 +12,7 @@ from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from tests.precompute.live.reference import TEXT, Case, changed, ids, numbers
 
-PANELS = ("evolution", "attention", "patterns", "sheet", "neurons", "positions", "coverage", "attribution")
+PANELS = ("evolution", "attention", "patterns", "sheet", "neurons", "heads", "positions", "coverage", "attribution")
 TOUCHES: list[dict[str, Any]] = [
     {"kind": "head", "layer": 1, "head": 2},
     {"kind": "neuron", "layer": 0, "neuron": 1, "value": 3.0},

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.panels.positions import by_distance, parts_of_scores, words_of
-from lexiscope.precompute.live.panels.records import LayerHeads
+from lexiscope.precompute.live.panels.positions import parts_of_scores, words_of
 from lexiscope.precompute.live.wire.answers import Positions, ScoreParts
 from tests.precompute.live.reference import TEXT, Case, close
 from tests.support.families import POSITIONS
@@ -58,6 +57,18 @@ def position_vectors(case: Case) -> tuple[Tensor, list[Tensor]]:
     return vectors, parts
 
 
+def mean_scores(case: Case, layer: int) -> Tensor:
+    """Return for each distance the mean score (n_heads, T) of all pairs of queries and keys of the run, if each query
+    stood so far behind each key; a soft cap comes after the mean."""
+    x, cap = states(case, layer), case.net.soft_cap
+    run, first = case.run(case.engine.words.prompt(TEXT)), torch.zeros(len(x), dtype=torch.long)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(case.net), "soft_cap", None)
+        of_pairs = [case.net.scores(case.model, layer, x, first + d, x, first, run) for d in range(len(x))]
+    means = torch.stack([pairs.double().mean(dim=(1, 2)) for pairs in of_pairs], dim=1).float()
+    return cap * torch.tanh(means / cap) if cap else means
+
+
 def expected_shares(case: Case, weights: Tensor) -> dict[str, float | None]:
     """Return the shares of one head's weights (T, T), by going over them."""
     T, after = len(weights), None if case.model.shape.causal else 0.0
@@ -89,7 +100,7 @@ def test_where_heads_look_by_position_alone_and_in_the_run(every: Case) -> None:
             vectors = every.net.norm("attention", layer)(position_vectors(every)[0])
             by_position = scores(every, layer, vectors)
         else:
-            curve = by_distance(every.engine.weights, layer, heads_of(every, layer))
+            curve = mean_scores(every, layer)
             by_position = torch.stack([curve[:, (i - torch.arange(T)).clamp(min=0)] for i in range(T)], dim=1)
         alone = masked(every, by_position).softmax(dim=2)
         for row in found["heads"][layer * 4 : layer * 4 + 4]:
@@ -117,32 +128,20 @@ def test_texts_of_one_token_and_of_all_positions(every: Case) -> None:
     assert ask(every, long, layer=1)["chosen"] is None
 
 
-def heads_of(case: Case, layer: int) -> LayerHeads:
-    run = case.run(case.engine.words.prompt(TEXT))
-    return LayerHeads(run.reads[layer], run.attentions[layer], run.rotations[layer])
-
-
 @pytest.mark.parametrize("layer", LAYERS)
-def test_curves_are_mean_scores_of_all_pairs(every: Case, layer: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_by_distance(every: Case, layer: int) -> None:
     if every.model.shape.positions == "learned":
         return
-    tokens, x = every.engine.words.prompt(TEXT), states(every, layer)
-    run, cap, chosen = every.run(tokens), every.net.soft_cap, ask(every, layer=layer, head=HEAD)["chosen"]
-    monkeypatch.setattr(type(every.net), "soft_cap", None)
-    here = torch.zeros(len(x), dtype=torch.long)
+    tokens, chosen = every.engine.words.prompt(TEXT), ask(every, layer=layer, head=HEAD)["chosen"]
+    weights, curve = every.run(tokens).attentions[layer][HEAD], mean_scores(every, layer)[HEAD]
     assert chosen is not None
     assert chosen["distances"] is not None
-    assert [row["distance"] for row in chosen["distances"]] == list(range(len(x)))
+    assert [row["distance"] for row in chosen["distances"]] == list(range(len(tokens)))
     for d, row in enumerate(chosen["distances"]):
-        pairs = every.net.scores(every.model, layer, x, here + d, x, here, run)[HEAD]  # every query d after every key
-        mean = pairs.double().mean()
-        assert row["score"] == pytest.approx(float(cap * torch.tanh(mean / cap) if cap else mean), abs=1e-4)
-        weights = run.attentions[layer][HEAD]
+        alone = [curve[: i + 1].softmax(dim=0)[d] for i in range(d, len(tokens))]
+        assert row["score"] == pytest.approx(float(curve[d]), abs=1e-4)
+        assert row["alone"] == pytest.approx(float(torch.stack(alone).mean()), abs=1e-5)
         assert row["attention"] == pytest.approx(float(weights.diagonal(-d).mean()), abs=1e-5)
-    curve = [row["score"] for row in chosen["distances"]]
-    for d, row in enumerate(chosen["distances"]):
-        at = [torch.tensor(curve[: i + 1]).softmax(dim=0)[d] for i in range(d, len(x))]
-        assert row["alone"] == pytest.approx(float(torch.stack(at).mean()), abs=1e-5)
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.grammar import (
+    parse_mean,
     parse_off,
     parse_pairs,
+    parse_patch,
     parse_set,
     parse_terms,
     write_off,
@@ -21,7 +23,7 @@ from lexiscope.precompute.live.wire.grammar import (
 
 READERS: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     "words": (parse_terms, write_terms), "pairs": (parse_pairs, write_pairs), "off": (parse_off, write_off),
-    "set": (parse_set, write_set),
+    "set": (parse_set, write_set), "mean": (parse_mean, write_off), "patch": (parse_patch, write_off),
 }  # fmt: skip
 
 
