@@ -8,12 +8,13 @@ from torch import Tensor
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.beforehand import SENTENCES
 from lexiscope.precompute.live.panels.records import Record
-from lexiscope.precompute.live.run import Change, Given, Rotation, Watcher, run
+from lexiscope.precompute.live.run import Change, Given, Watcher, run
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import MeanOver
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.grammar import Mean, Patch, Replaced, off_name
 from lexiscope.precompute.live.words import Words
+from lexiscope.precompute.weights.architectures.base import Rotation
 
 
 class _Sums(Watcher):

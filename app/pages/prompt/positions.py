@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.pages.prompt.panel import Panel, Record, token_at
-from lexiscope.precompute.live.wire.answers import ChosenPositions, HeadPositions
+from lexiscope.precompute.index.layout import LOOKS
+from lexiscope.precompute.live.wire.answers import ChosenPositions, PositionsOfHead
 
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
 SHOWN_HEADS = 25  # how many heads are shown to people: the clearest
-SHARES = ("previous", "first", "same", "next")
 PARTS = {
     "position_position": "position · position", "position_content": "position · content",
     "content_position": "content · position", "content_content": "content · content", "biases": "biases",
@@ -24,7 +24,7 @@ def rows(view: "PromptView") -> Iterator[Record]:
     for head in found["heads"] if found else ():
         where = {"panel": "positions", "layer": head["layer"], "head": head["head"]}
         for part, shares in (("alone", head), ("attention", head["attention"])):
-            for name in SHARES:
+            for name in LOOKS:
                 if shares[name] is not None:  # type: ignore[literal-required]
                     yield {**where, "part": part, "measure": name, "value": shares[name]}  # type: ignore[literal-required]
         for name, share in (head["parts"] or {}).items():
@@ -41,9 +41,9 @@ def rows(view: "PromptView") -> Iterator[Record]:
                 yield {**where, **places, "measure": name, "value": key[name]}  # type: ignore[literal-required]
 
 
-def _clearest(head: HeadPositions) -> dict[str, Any]:
+def _clearest(head: PositionsOfHead) -> dict[str, Any]:
     """Return a head with the largest of its shares, and the same share in the run."""
-    best = max(SHARES, key=lambda name: head[name] or 0.0)  # type: ignore[literal-required]
+    best = max(LOOKS, key=lambda name: head[name] or 0.0)  # type: ignore[literal-required]
     share, in_run = head[best], head["attention"][best]  # type: ignore[literal-required]
     return {
         **head,

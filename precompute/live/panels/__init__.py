@@ -10,6 +10,7 @@ from lexiscope.precompute.live.panels import (
     patterns,
     positions,
     sheet,
+    updates,
 )
 from lexiscope.precompute.live.panels.panel import Panel
 
@@ -18,6 +19,7 @@ PANELS: tuple[Panel, ...] = (
     attention.PANEL,
     patterns.PANEL,
     sheet.PANEL,
+    updates.PANEL,
     neurons.PANEL,
     heads.PANEL,
     positions.PANEL,

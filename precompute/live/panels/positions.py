@@ -19,15 +19,16 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from lexiscope.precompute.index.layer.lists import CLEAR_SHARE
+from lexiscope.precompute.index.layout import LOOKS
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import LayerHeads, Record
-from lexiscope.precompute.live.run import rotated
 from lexiscope.precompute.live.vocabulary import Tick
 from lexiscope.precompute.live.weights import Norm, Weights
-from lexiscope.precompute.live.wire.answers import ChosenPositions, Positions, PositionShares, PositionWords, ScoreParts
+from lexiscope.precompute.live.wire.answers import ChosenPositions, Positions, PositionShares, ScoreParts
 from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.weights.architectures.base import rotated
 
-HALF = 0.5
 MOST_DISTANCES = 64  # the largest distance of a head's curve
 NUMBER_COST = 600  # multiplications that take as long as all that is done with a head's score of two positions
 
@@ -116,16 +117,10 @@ def _named(parts: Sequence[float]) -> ScoreParts:
     }
 
 
-def words_of(shares: PositionShares) -> PositionWords | None:
-    """Return where more than half of these weights is; None if it is nowhere."""
-    of_words: dict[PositionWords, float] = {
-        "previous token": shares["previous"],
-        "first token": shares["first"],
-        "same position": shares["same"],
-        "next token": shares["next"] or 0.0,
-    }
-    best = max(of_words, key=of_words.__getitem__)
-    return best if of_words[best] > HALF else None
+def words_of(shares: PositionShares) -> str | None:
+    """Return in words where at least half of these weights are; None if that is nowhere."""
+    best = max(LOOKS, key=lambda name: shares[name] or 0.0)  # type: ignore[literal-required]
+    return LOOKS[best] if (shares[best] or 0.0) >= CLEAR_SHARE else None  # type: ignore[literal-required]
 
 
 def positions(w: Weights, record: Record, ask: PromptAsk, tick: Tick) -> Positions:

@@ -11,9 +11,9 @@ from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
 PanelName = Literal[
-    "evolution", "attention", "patterns", "sheet", "neurons", "heads", "positions", "coverage", "attribution",
+    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "positions",
+    "coverage", "attribution",
 ]  # fmt: skip
-PositionWords = Literal["previous token", "first token", "same position", "next token"]  # where a head looks
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -260,6 +260,24 @@ class TextNeuron(ActiveNeuron):
     coefficients: list[float]  # by position
 
 
+class Update(TypedDict):
+    """What attention, FF or one head added to the stream at the chosen position; in an encoder, before the norm."""
+
+    layer: int
+    of: Literal["attention", "ff", "head"]
+    head: int | None
+    position: int
+    norm: float
+    share: float  # of the length of the stream before it
+    cosine: float  # with the stream before it
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
+    changes: bool | None  # whether another token leads at the position after this step; None for heads
+    changed: int | None  # at how many positions another token leads
+    before: Token | None  # the token that leads at the position before this step
+    after: Token | None
+
+
 class ListShares(TypedDict):
     """A share of the words in a head's lists, for each of its three lists."""
 
@@ -305,12 +323,12 @@ class ScoreParts(TypedDict):
     biases: float  # all terms with a bias of queries or keys
 
 
-class HeadPositions(PositionShares):
+class PositionsOfHead(PositionShares):
     """Where one head would look by position alone, and where it looks in this run."""
 
     layer: int
     head: int
-    words: PositionWords | None  # which of these has more than half; None: none
+    words: str | None  # which of these has at least half: "previous token", ...; None: none
     attention: PositionShares  # in this run
     parts: ScoreParts | None  # shares of the variance of its scores over keys, sum 1; None: positions are not learned
 
@@ -344,7 +362,7 @@ class ChosenPositions(TypedDict):
 class Positions(TypedDict):
     by: Literal["position", "distance"]  # whether positions are learned, or rotary
     even: float | None  # each share if attention were spread evenly; None: the text has one token
-    heads: list[HeadPositions]  # of all layers; none where the text has one token
+    heads: list[PositionsOfHead]  # of all layers; none where the text has one token
     chosen: ChosenPositions | None  # None unless a head was asked about
 
 
@@ -451,6 +469,7 @@ class PromptAnswer(Beside):
     neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
     strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
+    updates: NotRequired[list[Update] | None]
     heads: NotRequired[list[HeadSummary] | None]  # of all layers
     letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
     positions: NotRequired[Positions | None]

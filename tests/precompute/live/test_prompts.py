@@ -8,11 +8,10 @@ import pytest
 from torch.nn.functional import cosine_similarity
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
-from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.asks import PANEL_NAMES, PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from tests.precompute.live.reference import TEXT, Case, changed, ids, numbers
 
-PANELS = ("evolution", "attention", "patterns", "sheet", "neurons", "heads", "positions", "coverage", "attribution")
 TOUCHES: list[dict[str, Any]] = [
     {"kind": "head", "layer": 1, "head": 2},
     {"kind": "neuron", "layer": 0, "neuron": 1, "value": 3.0},
@@ -39,7 +38,7 @@ def same(one: Any, other: Any, tolerance: float = 1e-5) -> None:
 def test_company_changes_nothing(every: Case) -> None:
     """Of other lengths, and with interventions of their own."""
     asks = [
-        PromptAsk.model_validate({"text": text, "panel": PANELS, "layer": 0, **changed(touches)})
+        PromptAsk.model_validate({"text": text, "panel": PANEL_NAMES, "layer": 0, **changed(touches)})
         for text in TEXTS
         for touches in ([], TOUCHES)
     ]
@@ -50,10 +49,10 @@ def test_company_changes_nothing(every: Case) -> None:
         same(answer, alone)
 
 
-@pytest.mark.parametrize("panel", [None, *PANELS])
+@pytest.mark.parametrize("panel", [None, *PANEL_NAMES])
 def test_panels_that_nobody_asked_for_are_not_there(case: Case, panel: str | None) -> None:
     answer = case.ask(panel=(panel,) if panel else set())
-    for each in PANELS:
+    for each in PANEL_NAMES:
         assert (each in answer) == (each == panel)
     assert ("appears" in answer) == (panel == "evolution")
 
@@ -126,11 +125,12 @@ def _typed(fields: dict[str, Any]) -> dict[str, Any]:
 
 def test_progress_rises_to_the_end(case: Case) -> None:
     steps: list[tuple[str, float]] = []
-    asks = [PromptAsk.model_validate({"text": text, "panel": PANELS, **changed(TOUCHES)}) for text in TEXTS]
+    asks = [PromptAsk.model_validate({"text": text, "panel": PANEL_NAMES, **changed(TOUCHES)}) for text in TEXTS]
     case.engine.prompts(asks, step=lambda stage, share: steps.append((stage, share)))
     shares = [share for _, share in steps]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < 0.5 < 0.9 < shares[-1] <= 1
+    assert {stage for stage, _ in steps} == {"run", "evolution", "patterns", "sheet", "updates", "coverage"}
     assert {stage for stage, _ in steps} == {"run", "evolution", "patterns", "sheet", "positions", "coverage"}
 
 
