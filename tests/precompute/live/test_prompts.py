@@ -130,8 +130,9 @@ def test_progress_rises_to_the_end(case: Case) -> None:
     shares = [share for _, share in steps]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < 0.5 < 0.9 < shares[-1] <= 1
-    assert {stage for stage, _ in steps} == {"run", "evolution", "patterns", "sheet", "updates", "coverage"}
-    assert {stage for stage, _ in steps} == {"run", "evolution", "patterns", "sheet", "positions", "coverage"}
+    assert {stage for stage, _ in steps} == {
+        "run", "evolution", "patterns", "sheet", "updates", "positions", "coverage", "sweep",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
