@@ -265,6 +265,14 @@ class ListShares(TypedDict):
     sends: float
 
 
+class RepeatedTokens(TypedDict):
+    """Words of each of a head's lists that stand at most positions, if there are any."""
+
+    looks_for: list[Token]
+    found_by: list[Token]
+    sends: list[Token]
+
+
 class HeadSummary(TypedDict):
     """Where a head looked in a run, how much it moved the stream, and of what kind its lists are: means over the text
     without its first position."""
@@ -279,7 +287,7 @@ class HeadSummary(TypedDict):
     self: ListShares  # the share of positions whose own word is in the list
     repeats: ListShares  # the share of the list that stands in the lists of at least half of the other positions
     letter: ListShares  # the share of the list that begins with the letter of the position's own word
-    repeated: list[Token]  # of the list that repeats most: words that stand at most positions, if there are any
+    repeated: RepeatedTokens  # the words that repeat most
 
 
 class CoverageRow(TypedDict):

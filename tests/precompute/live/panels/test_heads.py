@@ -153,6 +153,6 @@ def test_four_kinds_of_planted_heads_are_found(tmp_path: Path) -> None:
     assert (itself["self"]["looks_for"], itself["self"]["sends"]) == (1, 1)
     assert (letter["letter"]["sends"], letter["self"]["sends"]) == (1, 0)
     assert (repeats["repeats"]["sends"], repeats["letter"]["sends"]) == (1, 0)
-    assert [token["id"] for token in repeats["repeated"]] == [token_numbers()[always]]
+    assert [token["id"] for token in repeats["repeated"]["sends"]] == [token_numbers()[always]]
     assert [head["rests"] for head in (itself, letter, repeats, rests)] == [False, False, False, True]
     assert answer["letter_chance"] < 0.2  # type: ignore[operator]
