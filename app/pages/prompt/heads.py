@@ -39,7 +39,8 @@ def measured(head: HeadSummary, by: HeadMeasure, side: HeadList | None = None) -
     if by not in OF_WORDS:
         return MeasuredHead(head, value, f"{value:.2f}" if by in ("entropy", "distance") else percent(value), "", ())
     of: HeadList = side or max(LISTS, key=value.__getitem__)
-    return MeasuredHead(head, value[of], percent(value[of]), LISTS[of], head["repeated"][of])
+    text = percent(value[of]) if value[of] else "0"
+    return MeasuredHead(head, value[of], text, LISTS[of], head["repeated"][of])
 
 
 def measured_heads(heads: Sequence[HeadSummary], by: HeadMeasure, side: HeadList | None) -> list[MeasuredHead]:
