@@ -43,7 +43,7 @@ from lexiscope.precompute.weights.sources import resolve
 
 PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
-    "fairness", "readability", "seeds", "export", "travel", "notebook", "serve", "ray",
+    "sheet", "fairness", "readability", "seeds", "export", "travel", "notebook", "serve", "ray",
 )  # fmt: skip
 SPEED = Path(__file__).parents[1] / "docs" / "speed.md"
 TABLES = ("families", "patterns", "bases", "scale")
@@ -68,6 +68,7 @@ def main() -> None:
             "large": lambda: large.figures(scratch, _demo_tokenizer(args.data)),
             "token": lambda: token_page.figures(scratch, _demo_tokenizer(args.data)),
             "live": lambda: live.figures(scratch, _demo_tokenizer(args.data)),
+            "sheet": lambda: live.sheet(resolve("demo", cache=args.data / ".cache")),
             "server": lambda: server.figures(scratch, _demo_tokenizer(args.data)),
             "export": lambda: export.figures(scratch, _demo_tokenizer(args.data)),
             "travel": lambda: travel.figures(scratch, _demo_tokenizer(args.data)),

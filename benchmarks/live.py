@@ -7,7 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
@@ -30,6 +31,7 @@ from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris")
 TOKENS = 32
+SHEET_TOKENS = 20
 ROUNDS = 5
 MEMORY_BESIDE = 500 * 10**6  # bytes that a worker may take beside the weights
 hf: Any = transformers
@@ -87,6 +89,35 @@ def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
     together = seconds(lambda: engine.prompts(asks), 3)
     apart = seconds(lambda: [engine.prompts([one]) for one in asks], 3)
     yield Figure("live: 16 prompts of like length, one at a time / together", apart / together, 1.2, at_least=True)
+
+
+def sheet(demo: Checkpoint) -> Iterator[Figure]:
+    """Measure the sheet of 20 tokens against a bare run and bare products of as many vectors, in blocks as large."""
+    engine = Engine.load(demo, "cpu")
+    text, s, W_U = text_of(engine, SHEET_TOKENS), engine.shape, engine.weights.W_U
+    ids, ask = torch.tensor([engine.words.prompt(text)]), PromptAsk(text=text, panel=("sheet",))
+    states = torch.randn(s.n_layers * OWN_LISTS, s.n_heads * SHEET_TOKENS, s.d_model)
+
+    @torch.inference_mode()
+    def bare() -> None:
+        engine.weights.net(ids)
+        for block in states:
+            block @ W_U.T
+
+    engine.prompts([ask])
+    rounds = [(processor_seconds(bare), processor_seconds(lambda: engine.prompts([ask]))) for _ in range(ROUNDS)]
+    name = f"sheet of {SHEET_TOKENS} tokens, the demo"
+    ratio = median(ours / needed for needed, ours in rounds)
+    yield Figure(f"{name} / bare run and products, processor's time", ratio, 1.5)
+    seconds_on_two = min(ours for _, ours in rounds) / 2
+    yield Figure(f"{name}, processor's time over 2 cores", seconds_on_two, 10, unit="s")
+
+
+def processor_seconds(work: Callable[[], object]) -> float:
+    """Return the seconds that all threads of this process computed."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
 
 
 def text_of(engine: Engine, tokens: int) -> str:

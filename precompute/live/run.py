@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
+from lexiscope.precompute.weights.architectures.base import Rotation
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class Given:
 
 Change = NeuronSet | HeadOff | Given
 Changes = Sequence[Change]
-Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions
 
 
 class Watcher:
@@ -177,12 +177,3 @@ def _change(x: Tensor, change: Change) -> None:
         x[: len(change.values)][at] = change.values[at]
     else:
         x[at] = 0 if isinstance(change, HeadOff) else change.value
-
-
-def rotated(x: Tensor, rotation: Rotation) -> Tensor:
-    """Return x (..., d_head) rotated by position. Only the first subheads turn, each in the first half of these
-    together with one in the second half; the others stay."""
-    cos, sin = rotation
-    turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
-    first, second = turning.chunk(2, dim=-1)
-    return torch.cat((turning * cos + torch.cat((-second, first), dim=-1) * sin, rest), dim=-1)
