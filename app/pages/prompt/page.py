@@ -42,6 +42,7 @@ from lexiscope.precompute.live.wire.answers import (
     Right,
     SecondText,
     Sheet,
+    Sweep,
     TextNeuron,
     Token,
     TokenPattern,
@@ -147,6 +148,7 @@ class PromptView(ViewOfModel):
     letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
+    sweep: Sweep | None = None
 
     @property
     def tabs(self) -> Collection[Panel]:
@@ -227,10 +229,11 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptQuery) -> PromptView | AllLa
     Only the panels that are named are computed: `evolution`, what the model would predict from the stream after each
     step; `attention` of every head; `patterns` and messages of every head at one position, or with `rows=tokens` of
     every token of the text at one head; `updates`, what each layer added to the stream; the most active `neurons`;
-    `coverage`, the paper's R_k; `attribution`, what heads and neurons added to the logit of a `token`. `neuron` and
-    `head` choose one of the layer to show in detail. `off`, `set`, `mean` and `patch` change the run; `untouched` is
-    then the prediction without changes. `from` is a second text, whose run is shown beside it. A text that is too long
-    for an address is sent by POST, as the field `text` of a form, and gets an address with the compressed text, `z`.
+    `coverage`, the paper's R_k; `attribution`, what heads and neurons added to the logit of a `token`; `sweep`, what
+    switching each head or strong neuron off changes. `neuron` and `head` choose one of the layer to show in detail.
+    `off`, `set`, `mean` and `patch` change the run; `untouched` is then the prediction without changes. `from` is a
+    second text, whose run is shown beside it. A text that is too long for an address is sent by POST, as the field
+    `text` of a form, and gets an address with the compressed text, `z`.
     """
     if ask.layer == "all":
         every = runs_of_all(site.index.shape, ask, len(site.answers[0]["tokens"]))
