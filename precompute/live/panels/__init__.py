@@ -10,6 +10,7 @@ from lexiscope.precompute.live.panels import (
     patterns,
     positions,
     sheet,
+    sweep,
     updates,
 )
 from lexiscope.precompute.live.panels.panel import Panel
@@ -25,4 +26,5 @@ PANELS: tuple[Panel, ...] = (
     positions.PANEL,
     coverage.PANEL,
     attribution.PANEL,
+    sweep.PANEL,
 )
