@@ -247,6 +247,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "without_change": grammar.without_change,
         "worth_charts": charts.worth_charts,
         "write_words": grammar.write_words,
+        "update_charts": charts.update_charts,
         "writers_chart": count_chart.writers_chart,
         "z_cells": tables.z_cells,
     }

@@ -9,7 +9,7 @@ import torch
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError
 from lexiscope.precompute.live.batches import halving, of_like_length
-from lexiscope.precompute.live.changes import MeansOfTexts, check_replaced, given_values, mean_over
+from lexiscope.precompute.live.changes import MeansOfTexts, check_replaced, given_values
 from lexiscope.precompute.live.cost import progress_cost, row_cost, token_cost
 from lexiscope.precompute.live.first_tokens import first_tokens
 from lexiscope.precompute.live.panels import PANELS
@@ -198,9 +198,12 @@ class Prompts:
             "layer": job.layer,
             "prediction": records[0].prediction[: ask.k],
             "untouched": records[1].prediction[: ask.k] if ask.changes else [],
-            "mean_over": mean_over(ask, len(job.tokens), self.means),
+            "mean_over": None,
             "lists": first_tokens(w.vectors, self.words.reads, self.words.writes, ask.unbuilt, shown),
         }
+        if ask.mean:
+            positions = self.means.positions if ask.means == "texts" else len(job.tokens)
+            answer["mean_over"] = {"means": ask.means, "positions": positions}
         second = fields.pop("evolution_from", None)
         if job.second:
             answer["from"] = {

@@ -9,6 +9,7 @@ from lexiscope.precompute.live.panels import (
     neurons,
     patterns,
     sheet,
+    updates,
 )
 from lexiscope.precompute.live.panels.panel import Panel
 
@@ -17,6 +18,7 @@ PANELS: tuple[Panel, ...] = (
     attention.PANEL,
     patterns.PANEL,
     sheet.PANEL,
+    updates.PANEL,
     neurons.PANEL,
     heads.PANEL,
     coverage.PANEL,

@@ -10,7 +10,9 @@ from typing_extensions import TypedDict
 from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
-PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "heads", "coverage", "attribution"]
+PanelName = Literal[
+    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "coverage", "attribution"
+]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -257,6 +259,24 @@ class TextNeuron(ActiveNeuron):
     coefficients: list[float]  # by position
 
 
+class Update(TypedDict):
+    """What attention, FF or one head added to the stream at the chosen position; in an encoder, before the norm."""
+
+    layer: int
+    of: Literal["attention", "ff", "head"]
+    head: int | None
+    position: int
+    norm: float
+    share: float  # of the length of the stream before it
+    cosine: float  # with the stream before it
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
+    changes: bool | None  # whether another token leads at the position after this step; None for heads
+    changed: int | None  # at how many positions another token leads
+    before: Token | None  # the token that leads at the position before this step
+    after: Token | None
+
+
 class ListShares(TypedDict):
     """A share of the words in a head's lists, for each of its three lists."""
 
@@ -385,6 +405,7 @@ class PromptAnswer(Beside):
     neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
     strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
+    updates: NotRequired[list[Update] | None]
     heads: NotRequired[list[HeadSummary] | None]  # of all layers
     letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
     coverage: NotRequired[list[CoverageRow] | None]

@@ -240,7 +240,8 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
     )
     position: int | None = _number("Which token to look at, from 0; the last, or an encoder's mask")
     layer: int | None = _number(
-        "Which layer to look at in `attention` (a long text has no other) and `patterns`; the last"
+        "Which layer to look at in `attention` (a long text has no other) and `patterns`; the last. "
+        "`updates` has its heads where it is given"
     )
     neuron: int | None = _number("A neuron of that layer to tell of in `neurons`, however weak it is")
     head: int | None = _number("A head of that layer to tell more of in `attention` and `patterns`")
@@ -286,7 +287,7 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
         "vocabulary",
         description="How `patterns` are compared with tokens: final norm, the layer's norm on tokens, or exactly",
     )
-    lens: Lens = Field("dot", description="Of `patterns`, and of the stored lists of `neurons`: `dot` or `cosine`")
+    lens: Lens = Field("dot", description="Of `patterns`, `updates` and stored lists of `neurons`: `dot` or `cosine`")
     rows: PatternRows = Field(
         "heads", description="Of `patterns`: all `heads` at the position, or all `tokens` at the head (or head 0)"
     )
@@ -327,7 +328,7 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
 
 class PromptAsk(PromptArguments, extra="forbid"):
     text: str = Field(min_length=1)
-    spare: int = Field(0, ge=0, le=100)  # more tokens of each list of `patterns`, for those that will be left out
+    spare: int = Field(0, ge=0, le=100)  # more tokens of lists of `patterns` or `updates`, for those left out
     only: OnlyTokens = None  # of `patterns` and of all steps of `evolution` but the last, which is the prediction
     unbuilt: Unbuilt | None = None
 

@@ -76,6 +76,25 @@ def test_the_first_token_is_put_in_front(live: TestClient) -> None:
     assert live.get(f"{PROMPT}&bos=2").status_code == 422
 
 
+def test_updates_of_every_layer_and_heads_of_an_opened_one(live: TestClient) -> None:
+    """From the last layer down; a change of the prediction says from which token to which; both ends in CSV."""
+    address = f"{PROMPT}&panel=updates"
+    view, page = live.get(format_address(address, "json")).json(), live.get(address)
+    assert [row["of"] for row in view["updates"]] == ["attention", "ff"] * 3
+    changes = [row for row in view["updates"] if row["changes"]]
+    assert page.text.count(" → ") == len(changes) > 0
+    opened = next(link for link in parsed(page.text).links() if "layer=1" in link and link.endswith("#layer-1"))
+    heads = live.get(format_address(opened.partition("#")[0], "json")).json()
+    assert [row["head"] for row in heads["updates"] if row["of"] == "head"] == [0, 1, 2, 3]
+    assert f"/{GPT2}/head/1/3" in parsed(live.get(opened.partition("#")[0]).text).links()
+    csv = rows(live, format_address(address, "csv"))
+    listed = [row for row in csv if row["panel"] == "updates" and row["measure"] == "score"]
+    assert len(listed) == sum(len(row["top"]) + len(row["bottom"]) for row in view["updates"])
+    assert {row["end"] for row in listed} == {"top", "bottom"}
+    hidden = live.get(format_address(address, "json"), params={"text": TEXT, "panel": "updates", "hubs": "hide"}).json()
+    assert all(len(row["top"]) == len(view["updates"][0]["top"]) for row in hidden["updates"])
+
+
 def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     view = live.get(format_address(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
     assert [(c["layer"], c["neuron"], c["head"], c["value"]) for c in view["changes"]] == [
@@ -226,7 +245,7 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     neuron_terms = [(r["layer"], r["neuron"], r["term"]) for r in attribution["raises"] if r["neuron"] is not None]
     check("layer neuron value", neuron_terms, panel="attribution", part="neuron", end="top")
     assert {row["model"] for row in found} == {GPT2}
-    lists = {"patterns", "found_by", "message", "messages", "sheet"}
+    lists = {"patterns", "found_by", "message", "messages", "sheet", "heads"}
     assert {row["panel"] for row in found if row["convention"] == "vocabulary"} == lists
     assert {row["convention"] for row in found} == {"vocabulary", ""}
     assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
