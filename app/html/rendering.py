@@ -1,5 +1,6 @@
 """Turn the data of a page into HTML: the template environment, and the values that every template gets."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -136,6 +137,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "chip_text": tokens.chip_text,
         "change": difference.change_text,
         "chips": tokens.chips,
+        "exp": math.exp,
         "heat": numbers.heat,
         "help": help_pages.help_link,
         "html": tables.html,
@@ -237,6 +239,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
+        "sweep_plot": run_pictures.sweep_plot,
         "term_path": run_pictures.term_path,
         "TERMS": glossary.TERMS,
         "turned": urls.turned,

@@ -9,6 +9,7 @@ from lexiscope.precompute.live.panels import (
     neurons,
     patterns,
     sheet,
+    sweep,
     updates,
 )
 from lexiscope.precompute.live.panels.panel import Panel
@@ -23,4 +24,5 @@ PANELS: tuple[Panel, ...] = (
     heads.PANEL,
     coverage.PANEL,
     attribution.PANEL,
+    sweep.PANEL,
 )

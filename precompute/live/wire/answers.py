@@ -11,7 +11,7 @@ from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
 PanelName = Literal[
-    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "coverage", "attribution"
+    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "coverage", "attribution", "sweep"
 ]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
@@ -285,6 +285,14 @@ class ListShares(TypedDict):
     sends: float
 
 
+class RepeatedTokens(TypedDict):
+    """Words of each of a head's lists that stand at most positions, if there are any."""
+
+    looks_for: list[Token]
+    found_by: list[Token]
+    sends: list[Token]
+
+
 class HeadSummary(TypedDict):
     """Where a head looked in a run, how much it moved the stream, and of what kind its lists are: means over the text
     without its first position."""
@@ -299,7 +307,7 @@ class HeadSummary(TypedDict):
     self: ListShares  # the share of positions whose own word is in the list
     repeats: ListShares  # the share of the list that stands in the lists of at least half of the other positions
     letter: ListShares  # the share of the list that begins with the letter of the position's own word
-    repeated: list[Token]  # of the list that repeats most: words that stand at most positions, if there are any
+    repeated: RepeatedTokens  # the words that repeat most
 
 
 class CoverageRow(TypedDict):
@@ -362,6 +370,37 @@ class Attribution(TypedDict):
     path: list[PartTerm]  # the heads and neurons with the largest and the most negative terms, some of each kind
 
 
+SWEEP_NAMED = 50  # parts of a sweep that have their words: those with the largest changes
+
+
+class SweptPart(TypedDict):
+    """A head or a neuron that was switched off at all positions."""
+
+    layer: int
+    head: int | None
+    neuron: int | None
+    change: float  # of the log probability of the token, without this part
+    direct: float  # its term of the attribution
+    strength: float | None  # of a neuron, over the text
+    end: End | None  # the end of a neuron's value that has the tokens which its coefficient at the position promotes
+    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # the first pairs of words of a head's VO
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens of a neuron's value
+    computed: Annotated[NotRequired[bool], COMPUTED]
+
+
+class Sweep(TypedDict):
+    """What switching heads or neurons off, one by one, changes at the position, beside their direct effects."""
+
+    token: Token
+    against: Token | Literal["mean", "none"]  # what direct effects are compared with
+    log_p: float  # with all parts; the cosine, where the model predicts no tokens, as in all changes
+    over: Literal["heads", "neurons"]
+    of: int  # how many parts were switched off
+    cut: float | None  # the least strength of the neurons; None for heads
+    spearman: float | None  # the rank correlation of changes and direct effects: near -1 if these told importance
+    parts: list[SweptPart]  # the largest change first
+
+
 class SecondText(TypedDict):
     """The run of the second text, without changes."""
 
@@ -410,6 +449,7 @@ class PromptAnswer(Beside):
     letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
+    sweep: NotRequired[Sweep | None]
 
 
 # Words

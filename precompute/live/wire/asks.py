@@ -28,6 +28,7 @@ PANEL_NAMES: tuple[PanelName, ...] = get_args(PanelName)
 SEED_RESULTS = 50  # vectors that are about seed words
 TRANSITION_NEURONS = 50  # neurons of either end that read one word and write another
 HEAD_TOKENS = 8  # tokens of what a head looks for with a word, or writes for it
+STRONGEST_NEURONS = 200  # neurons that a sweep switches off, if no cut is given
 LIKELY_TOKENS = 5  # tokens of a prediction, and of each cell of an evolution
 
 LENS_OF_SCORES = "How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled"
@@ -297,13 +298,23 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
     )
     token: grammar.OneToken = Field(
         None,
-        description="Whose logit `attribution` explains, and which `evolution` follows: a token's id, or a word; the "
-        "predicted",
+        description="Whose logit `attribution` explains, which `evolution` follows, and whose log probability `sweep` "
+        "follows: a token's id, or a word; the predicted",
         examples=["run"],
     )
     against: grammar.Against = Field(
         "mean",
         description="What that logit is compared with: the `mean` of all tokens, `none`, or a token's id or a word",
+    )
+    over: Literal["heads", "neurons"] = Field(
+        "heads", description="Of `sweep`: what is switched off one by one, all `heads` or the strongest `neurons`"
+    )
+    cut: float | None = Field(
+        None,
+        ge=0,
+        le=grammar.LARGEST_WEIGHT,
+        description="Of `sweep`: the least strength of its neurons, over the text; that of the "
+        f"{STRONGEST_NEURONS} strongest",
     )
 
     bos: Annotated[int, _zero_or_one("bos", "1 to put the model's own first token in front, or 0")] = Field(
