@@ -14,13 +14,13 @@ from lexiscope.precompute.build.options import BuildOptions
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.engine import Engine
-from lexiscope.precompute.live.run import Rotation, Watcher, run
+from lexiscope.precompute.live.run import Watcher, run
 from lexiscope.precompute.live.wire.answers import LikelyToken, PanelName, PromptAnswer
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.shape import MATRICES
 from lexiscope.precompute.verify.sample import check_sample
 from lexiscope.precompute.weights.architectures import describe
-from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.base import Model, Rotation
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.families import FAMILIES
 from tests.support.models import hf

@@ -9,7 +9,7 @@ ENDS = ("top", "bottom")
 Preset: TypeAlias = Literal["all", "distinct", "words"]
 PRESETS: tuple[Preset, ...] = get_args(Preset)
 MATRICES = ("vo", "qk")
-PartName: TypeAlias = Literal["vocabulary", "classifier", "neighbours", "chance", "lists", "stats"]
+PartName: TypeAlias = Literal["vocabulary", "classifier", "neighbours", "chance", "lists", "stats", "heads"]
 PART_NAMES: tuple[PartName, ...] = get_args(PartName)  # the parts of an index, in the order in which a build makes them
 GROUPED_KINDS = ("w_k", "w_v")  # grouped heads share them
 # What a model's last step tells. next: probabilities of the next token; masked: of the token at the position itself, by

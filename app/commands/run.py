@@ -22,6 +22,11 @@ ARGUMENTS = {
     "neuron": (natural, "a neuron of that layer to tell of"),
     "off": (str, "neurons and heads to switch off, such as 10.2361,8.h11"),
     "set": (str, "coefficients of neurons, such as 10.5:2.5"),
+    "mean": (str, "neurons and heads to set to their mean, such as 23.h4"),
+    "means": (str, "what that mean is over: prompt (the default), or texts"),
+    "from_": (str, "a second text, from which --patch takes values"),
+    "patch": (str, "neurons and heads that take their value from the second text, such as 23.h4@3"),
+    "bos": (natural, "1: put the model's own first token in front"),
     "convention": (str, "vocabulary (the default), final or exact"),
     "rows": (str, "of patterns: heads (the default), or tokens"),
     "k": (positive, "tokens of each list (default: 5)"),
@@ -56,7 +61,7 @@ examples:
     option("--panel", "what to compute: sheet, evolution, patterns, ... (default: evolution; of a file, sheet)"),
     option("--server", "the server that has the model, such as http://127.0.0.1:8000", metavar="URL"),
     option("--lens", "how scores are read (default: dot)", choices=LENSES),
-    *(option(f"--{name}", words, parse) for name, (parse, words) in ARGUMENTS.items()),
+    *(option(f"--{name.rstrip('_')}", words, parse, dest=name) for name, (parse, words) in ARGUMENTS.items()),
     examples=EXAMPLES,
 )
 def run(args: argparse.Namespace) -> None:

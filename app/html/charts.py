@@ -2,13 +2,14 @@
 templates/."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
-from lexiscope.app.html.numbers import HEAT_STEPS, percent
+from lexiscope.app.html.numbers import HEAT_STEPS, percent, ratio
 from lexiscope.app.lists.view import Token, visible
-from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
+from lexiscope.precompute.index.layer.lists import HeadPositions
+from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms, Update
 from lexiscope.precompute.shape import DIRECTION_KINDS
 
 WINDOW = 24  # how many positions of a text are shown beside each other
@@ -70,6 +71,32 @@ def _edge(rows: Sequence[CoverageRow], sign: int) -> list[float]:
     return [min(1.0, max(0.0, share)) for share in shares]
 
 
+def update_charts(rows: Sequence[Update], n_tokens: int) -> list[LineChart]:
+    """Chart by layer how long what attention and FF added is, as a share of the stream, and at how many positions the
+    prediction changed. A share far above most others, as layer 0 often has, is named instead of drawn."""
+    steps = [row for row in rows if row["of"] != "head"]
+    bound = OFF_SCALE * sorted(row["share"] for row in steps)[round(0.9 * (len(steps) - 1))]
+    off = [
+        f"L{row['layer']} {row['of'].replace('ff', 'FF')} {row['share']:.1f}" for row in steps if row["share"] > bound
+    ]
+
+    def lines(value: Callable[[Update], float | None]) -> list[Line]:
+        values = {part: [value(row) for row in steps if row["of"] == part] for part in ("attention", "ff")}
+        return [
+            Line("attention", "attention", values["attention"], "first"),
+            Line("FF", "FF", values["ff"], "second", "square"),
+        ]
+
+    layers = range(len(steps) // 2)
+    title = "|update| / |stream|" + (f"; off the scale: {', '.join(off) if len(off) < 3 else len(off)}" if off else "")
+    return [
+        LineChart(title, "layer", layers, lines(lambda row: row["share"] if row["share"] <= bound else None), ratio),
+        LineChart(
+            f"Predictions changed, of {n_tokens}", "layer", layers, lines(lambda row: row["changed"]), "{:.0f}".format
+        ),
+    ]
+
+
 def stitching_charts(runs: Sequence[Mapping[str, Any]], a: str, b: str) -> list[LineChart]:
     return [_stitching_chart(run, a, b) for run in runs]
 
@@ -98,6 +125,7 @@ def _accuracies(curve: Mapping[str, Any]) -> list[float]:
 
 # The colours of the lines of a chart of shares, with their marks.
 _LOOKS: Mapping[Colour, Mark] = {"first": "circle", "second": "square", "third": "triangle", "plain": "none"}
+OFF_SCALE = 3  # a share so many times that of nine tenths of all is not drawn
 CHANCE_SHARE = 0.01  # so many random vectors have a z above the line of chance
 
 
@@ -126,6 +154,15 @@ def _sum_of(shares: Mapping[str, float], name: str) -> float | None:
     """Return the share of a kind, or of a class together with its conditional variant."""
     found = [share for of, share in shares.items() if of.removeprefix("conditional ") == name]
     return sum(found) if found else None
+
+
+def positions_chart(positions: HeadPositions) -> LineChart:
+    """Chart a head's attention by distance, beside what each would have if all had the same."""
+    along, shares = positions["distances"], positions["by_distance"]
+    line = Line("attention", "attention", shares, "first", "none")
+    return LineChart(
+        "Attention, content left out", "positions back", along, [line], percent, [Level("even", 1 / len(along))]
+    )
 
 
 def standard_error(share: float, count: int) -> float:

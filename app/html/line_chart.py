@@ -181,17 +181,12 @@ class LineChart:
             shown += [value for of in (line.values, line.low, line.high) for value in of or () if value is not None]
         if self.top is not None:
             shown.append(self.top)
-        low, high = min([0.0, *shown]), max([0.0, *shown])
-        step = round_step((high - low) / 4) if high - low > DRAWN_AS_ZERO else 0.25
-        return math.floor(low / step + 1e-9) * step, max(math.ceil(high / step - 1e-9), 1) * step, step
+        return scale_of(shown)
 
     def _tick(self, value: float, step: float) -> str:
         """Write the number at a tick with enough digits to tell it from the next one."""
         percent = "%" in self.text(0.5)
-        value, step = (100 * value, 100 * step) if percent else (value, step)
-        digits = max(0, -math.floor(math.log10(step) + 1e-9))
-        digits += abs(step * 10**digits - round(step * 10**digits)) > 1e-6
-        return f"{value:.{digits}f}".replace("-", "−") + ("%" if percent else "")
+        return tick_text(100 * value, 100 * step) + "%" if percent else tick_text(value, step)
 
     def _x(self, number: float) -> float:
         low, high = self.along[0], self.along[-1]
@@ -254,6 +249,20 @@ def figure(rows: Iterable[Sequence[LineChart]]) -> Figure:
             legends.append((y, legend(charts)))
             y += LEGEND_LINE * len(legends[-1][1]) + GAP
     return Figure(panels, legends, columns * (LEFT + WIDTH + RIGHT + GAP) + GAP, y + FOOT_ROOM)
+
+
+def scale_of(values: Iterable[float]) -> tuple[float, float, float]:
+    """Return the lowest and the highest number of an axis for these values and 0, and the step between two ticks."""
+    shown = [0.0, *values]
+    low, high = min(shown), max(shown)
+    step = round_step((high - low) / 4) if high - low > DRAWN_AS_ZERO else 0.25
+    return math.floor(low / step + 1e-9) * step, max(math.ceil(high / step - 1e-9), 1) * step, step
+
+
+def tick_text(value: float, step: float) -> str:
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    digits += abs(step * 10**digits - round(step * 10**digits)) > 1e-6
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def round_step(least: float) -> float:

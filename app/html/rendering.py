@@ -1,5 +1,6 @@
 """Turn the data of a page into HTML: the template environment, and the values that every template gets."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +42,7 @@ from lexiscope.app.lists.notes import example_texts
 from lexiscope.app.lists.view import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.index.layout import LOOKS
 from lexiscope.precompute.index.parameter_names import example_names, matched_name, vector_name
 from lexiscope.precompute.live.wire import grammar
 from lexiscope.precompute.paper.lists import lists_of, printed_number
@@ -135,6 +137,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "chip_text": tokens.chip_text,
         "change": difference.change_text,
         "chips": tokens.chips,
+        "exp": math.exp,
         "heat": numbers.heat,
         "help": help_pages.help_link,
         "html": tables.html,
@@ -213,6 +216,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "NEURON_CLASSES": worth.CLASSES,
         "no_run": difference.no_run,
         "offered_lengths": lengths.offered,
+        "LOOKS": LOOKS,
         "once": once,
         "page_bibtex": citation.page_bibtex,
         "page_of_label": page_of,
@@ -221,6 +225,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "paper_lists": lists_of,
         "peak": numbers.peak,
         "pins_of": pins.of_page,
+        "positions_chart": charts.positions_chart,
         "PRESETS": PRESETS,
         "printed_number": printed_number,
         "ranges": ranges,
@@ -234,6 +239,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "strip_map": run_pictures.strip_map,
         "term_bars": charts.term_bars,
         "term_scale": charts.term_scale,
+        "sweep_plot": run_pictures.sweep_plot,
         "term_path": run_pictures.term_path,
         "TERMS": glossary.TERMS,
         "turned": urls.turned,
@@ -244,6 +250,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "without_change": grammar.without_change,
         "worth_charts": charts.worth_charts,
         "write_words": grammar.write_words,
+        "update_charts": charts.update_charts,
         "writers_chart": count_chart.writers_chart,
         "z_cells": tables.z_cells,
     }

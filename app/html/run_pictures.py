@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lexiscope.app.html.line_chart import spread
+from lexiscope.app.html.line_chart import scale_of, spread, tick_text
 from lexiscope.app.html.numbers import HEAT_STEPS
-from lexiscope.precompute.live.wire.answers import EvolutionRow, PartTerm
+from lexiscope.precompute.live.wire.answers import EvolutionRow, PartTerm, SweptPart
 
 CELLS = 32  # most cells of a strip: of longer texts, a cell is several positions
 CELL, SHORTEST_STRIP, LONGEST_STRIP = 9, 36, 96  # pixels: of a cell and of a strip
@@ -177,3 +177,29 @@ def rank_chart(rows: Sequence[EvolutionRow]) -> RankChart:
     named.sort(key=lambda step: step.y)
     jumps = zip(named, spread([step.y for step in named], JUMP_LINE, 0, RankChart.height), strict=True)
     return RankChart(steps, [(10**power, round(power * down, 1)) for power in powers], layers, list(jumps))
+
+
+@dataclass(frozen=True)
+class SweepPlot:
+    """The parts of a sweep as points: direct effects to the right, changes upward."""
+
+    width, height = 300, 220  # pixels: the plot between its axes
+    points: Sequence[tuple[float, float, SweptPart]]
+    across: Sequence[tuple[str, float]]  # numbers of the horizontal axis, and where they are
+    up: Sequence[tuple[str, float]]
+
+
+def sweep_plot(parts: Sequence[SweptPart]) -> SweepPlot:
+    xs, across = _axis([part["direct"] for part in parts], SweepPlot.width)
+    ys, up = _axis([part["change"] for part in parts], SweepPlot.height)
+    down = [(text, SweepPlot.height - y) for text, y in up]
+    return SweepPlot([(x, SweepPlot.height - y, part) for x, y, part in zip(xs, ys, parts, strict=True)], across, down)
+
+
+def _axis(values: Sequence[float], length: int) -> tuple[list[float], list[tuple[str, float]]]:
+    """Return the places of values on an axis of this length, and its ticks with their places."""
+    low, high, step = scale_of(values)
+    unit = length / (high - low)
+    ticks = [low + at * step for at in range(round((high - low) / step) + 1)]
+    marks = [(tick_text(tick, step), round((tick - low) * unit, 1)) for tick in ticks]
+    return [round((value - low) * unit, 1) for value in values], marks

@@ -46,6 +46,7 @@ from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSit
 from lexiscope.app.urls import PICTURE_FORMATS, link
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.lists import HeadPositions
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES
@@ -65,6 +66,9 @@ NOISE = 0.12
 CHANGES: Any = Field(description="Only of a difference: |Δ| / |base|, null where the base is 0")
 READABLE: Any = Field(
     description="The pairs as people read them best: of words, lens cosine; null where there are none"
+)
+POSITIONS: Any = Field(
+    description="Where the head looks by position alone, as shares; null where the index was built without that"
 )
 END: Any = Field(description="The end at which both sides read best together; the tokens are of that end")
 COHERENCE: Any = Field(
@@ -172,6 +176,7 @@ class HeadView(ViewOfModel):
     subheads: Annotated[list[SubheadRow] | None, NOT_STORED]
     shuffled: OfMatrices[Shuffled]
     directions: Annotated[OfMatrices[MatrixDirections] | None, NOT_STORED]
+    positions: Annotated[HeadPositions | None, POSITIONS] = None
     change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # the change of each matrix
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, NOTE] = ""
@@ -250,6 +255,7 @@ class HeadView(ViewOfModel):
         name = f"{self.model}, layer {self.layer}, head {self.head}"
         return [
             *_change_tables(self, name),
+            *_position_tables(self, name),
             *(table for matrix in MATRICES for pairs in self.shown for table in _glance_tables(name, matrix, pairs)),
             *_subhead_tables(self, name),
             *_direction_tables(self, name),
@@ -281,6 +287,7 @@ def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
         subheads=_subheads(index, layer, head, lens, hubs),
         shuffled=both_shuffled(index, index.shard(layer), lens),
         directions=_directions(index, layer, head, lens, hubs),
+        positions=index.positions(layer, head),
         change={matrix: matrix_change(index.shard(layer), matrix, head) for matrix in MATRICES}
         if index.stored.difference
         else None,
@@ -429,6 +436,17 @@ def _change_tables(view: HeadView, name: str) -> list[Table]:
     columns = (MATRIX, Column("norm", "number"), Column("base_norm", "number"), CHANGE)
     rows = [{"matrix": matrix, **change} for matrix, change in view.change.items()]
     return [Table(f"{name}, change of its matrices", columns, rows, says_nothing_of=("lens", "preset"))]
+
+
+def _position_tables(view: HeadView, name: str) -> list[Table]:
+    """Make the table of where the head looks by position alone: named places, then distances."""
+    if not view.positions:
+        return []
+    by_distance = zip(map(str, view.positions["distances"]), view.positions["by_distance"], strict=True)
+    shares = [*view.positions["shares"].items(), *by_distance]
+    rows = [{"place": place, "share": share} for place, share in shares]
+    columns = (Column("place", heading="place, or distance"), Column("share", "ratio"))
+    return [Table(f"{name}, attention by position alone", columns, rows, says_nothing_of=("lens", "preset"))]
 
 
 def _glance_tables(name: str, matrix: str, pairs: HeadPairs) -> list[Table]:

@@ -27,8 +27,10 @@ from lexiscope.precompute.project.coherence import DEPTH, coherence
 from lexiscope.precompute.project.embedding import Float32
 from lexiscope.precompute.project.moments import Moments
 from lexiscope.precompute.project.nearest_tokens import nearest_tokens
+from lexiscope.precompute.project.positions import position_arrays
 from lexiscope.precompute.shape import ENDS, SIDES
 from lexiscope.precompute.weights.classifier_head import read_head
+from lexiscope.precompute.weights.difference import Difference
 
 Task: TypeAlias = tuple[Piece, ...]  # pieces that are made together: those of one layer, or one of the whole model
 Measured: TypeAlias = Callable[[Costs], None]  # called once with the costs of the first work of a layer
@@ -43,12 +45,13 @@ def make_task(
 ) -> dict[Piece, Arrays]:
     """Make the arrays of some pieces (files of an index), which FORMAT.md lists; `step` and `measured` are called while
     a layer is made."""
-    parts, layer = [piece.part for piece in task], task[0].layer
+    parts, layer, made = [piece.part for piece in task], task[0].layer, dict[Piece, Arrays]()
     if layer is not None and "lists" in parts and "stats" in parts:
         arrays = make_layer(context, layer, step, measured, stats=True)
         stats = {name: arrays.pop(name) for name in stats_layout(context.stored)}
-        return {Piece("lists", layer): arrays, Piece("stats", layer): stats}
-    return {piece: MAKERS[piece.part](context, piece.layer, step, measured) for piece in task}
+        made = {Piece("lists", layer): arrays, Piece("stats", layer): stats}
+    others = [piece for piece in task if piece not in made]
+    return made | {piece: MAKERS[piece.part](context, piece.layer, step, measured) for piece in others}
 
 
 def _make_vocabulary(context: BuildContext, *_: object) -> Arrays:
@@ -126,6 +129,13 @@ def _make_stats(context: BuildContext, layer: int | None, step: Step, _: Measure
     return make_stats(context, layer, step)
 
 
+def _make_heads(context: BuildContext, layer: int | None, *_: object) -> Arrays:
+    model = context.model
+    assert layer is not None
+    assert not isinstance(model, Difference)
+    return {**position_arrays(model, layer, context.projectors["reads"].embedding.on_device, context.pool)}
+
+
 MAKERS: Mapping[str, Callable[[BuildContext, int | None, Step, Measured | None], Arrays]] = {
     "vocabulary": _make_vocabulary,
     "classifier": _make_classifier,
@@ -133,4 +143,5 @@ MAKERS: Mapping[str, Callable[[BuildContext, int | None, Step, Measured | None],
     "chance": _make_chance,
     "lists": _make_lists,
     "stats": _make_stats,
+    "heads": _make_heads,
 }

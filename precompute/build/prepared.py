@@ -145,6 +145,8 @@ def prepare(
         parts = {"vocabulary", *wanted_parts(options)}  # an index cannot be opened without its vocabulary
         if not head:
             parts.discard("classifier")
+        if isinstance(model, Difference):
+            parts.discard("heads")  # what was subtracted runs in no model, so it looks nowhere
         pieces = [piece for piece in all_pieces(new) if piece.part in parts and piece.layer in (None, *layers)]
         manifest, manifest_name = read_build_state(folder, new, current, pieces, options.force)
         build_folder = BuildFolder(folder, manifest_name, model.tokenizer_file())

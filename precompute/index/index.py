@@ -19,7 +19,7 @@ from lexiscope.precompute.index.layer.hubs import (
     lens_that_reads_best,
     lists_of_tokens,
 )
-from lexiscope.precompute.index.layer.lists import Chance, Moments
+from lexiscope.precompute.index.layer.lists import Chance, HeadPositions, Moments, head_positions
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, FileEntry, Manifest
@@ -240,6 +240,14 @@ class Index:
             line = self._numbers("chance", None, f"{kind}.line", position("lens", lens, self.stored.lenses))
             self._chances[kind, lens] = None if line is None else Chance.of(line)
         return self._chances[kind, lens]
+
+    def positions(self, layer: int, head: int) -> HeadPositions | None:
+        """Return where a head looks by position alone; None if the index does not store that."""
+        shares = self._numbers("heads", layer, "positions.shares", head)
+        by_distance = self._numbers("heads", layer, "positions.by_distance", head)
+        if shares is None or by_distance is None:
+            return None
+        return head_positions(self.shape, shares, by_distance)
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
         """Return ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built,

@@ -18,6 +18,7 @@ from lexiscope.precompute.index.layout import (
     Piece,
     chance_layout,
     classifier_layout,
+    heads_layout,
     misfits,
     neighbours_layout,
     shard_layout,
@@ -127,6 +128,7 @@ LAYOUTS: Mapping[str, Callable[[Manifest, int | None], Layout]] = {
     "chance": lambda manifest, _: chance_layout(manifest.stored),
     "lists": lambda manifest, _: shard_layout(manifest.stored),
     "stats": lambda manifest, version: stats_layout(manifest.stored, version),
+    "heads": lambda manifest, version: heads_layout(manifest.shape, version),
 }
 
 

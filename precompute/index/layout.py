@@ -60,7 +60,16 @@ PER_WRITING_KIND_OF_STATS = {2: {"{kind}.unembedding": ("float32", "n")}}
 # Only if keys and values are stored, and not of a difference.
 PER_NEURON_OF_STATS = {2: {"ff.cosines": ("float32", "d_mlp, 3"), "ff.mismatched": ("float32", "3, 2")}}
 PER_KIND_OF_CHANCE = {"{kind}.line": ("float32", "L, 2, 2")}
+# The arrays that each version of the part `heads` has more than the version before it.
+OF_HEADS = {
+    1: {
+        "positions.shares": ("float32", "n_heads, 4"),
+        "positions.by_distance": ("float32", "n_heads, distances"),
+    }
+}
 MOMENTS = ("mean", "sd", "skew", "kurtosis")  # the last axis of `{kind}.moments`
+# Where a head may look: the last axis of `positions.shares`, and the words for it.
+LOOKS = {"first": "first token", "previous": "previous token", "same": "same position", "next": "next token"}
 # The vectors of a neuron that are compared: the last axis of `ff.cosines`, the first of `ff.mismatched`.
 NEURON_PAIRS = (("ff_key", "ff_value"), ("ff_up", "ff_value"), ("ff_key", "ff_up"))
 SUFFIX = ".safetensors"
@@ -108,6 +117,7 @@ PARTS: Mapping[str, Part] = {
         Part("chance", "lines of chance", "chance", version=1),
         Part("lists", "layer {layer}", "layer-{layer}"),
         Part("stats", "stats of layer {layer}", "stats-{layer}", version=2),
+        Part("heads", "heads of layer {layer}", "heads-{layer}", version=1),
     )
 }
 # The names of files that a build may remove when no manifest lists them: our own, also of versions and parts that are
@@ -243,6 +253,15 @@ def chance_layout(stored: Stored) -> Layout:
     sizes, layout = {"L": len(stored.lenses), "2": 2}, Layout()
     for kind in stored.kinds:
         layout |= resolve(PER_KIND_OF_CHANCE, sizes, kind=kind)
+    return layout
+
+
+def heads_layout(shape: Shape, version: int | None = None) -> Layout:
+    """Return the arrays of the part `heads` in this version, or in the newest one."""
+    sizes, layout = {"n_heads": shape.n_heads, "4": len(LOOKS), "distances": -1}, Layout()
+    for since, arrays in OF_HEADS.items():
+        if version is None or since <= version:
+            layout |= resolve(arrays, sizes)
     return layout
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import torch
+
 from lexiscope.precompute.device import is_out_of_memory
 from lexiscope.precompute.errors import LexiscopeError, first_line
 from lexiscope.precompute.live.wire.errors import NoMemory
@@ -32,6 +34,12 @@ def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int
             groups.append([number])
             longest, count = lengths[number], rows[number]
     return groups
+
+
+def free_memory(device: torch.device) -> None:
+    """Give memory back that torch keeps for later."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def halving(

@@ -146,7 +146,7 @@ class Engine:
         """Return the cost of an ask in multiplications; `tokens` is the length of its prompt."""
         made = self.readings.made if isinstance(self.parameters, Weights) else ()
         cost = ask_cost(self.parameters, ask, tokens, made)
-        if isinstance(ask, PromptAsk) and ask.mean and ask.means == "texts" and self._prompts.means.sums is None:
+        if isinstance(ask, PromptAsk) and ask.mean and ask.means == "texts" and not self._prompts.means.positions:
             return cost + sentences_cost(self.shape)
         if isinstance(ask, TransitionAsk):
             return cost + self.seed_search.cost_of_spreads(self.transition_search.kinds, ask.lens)

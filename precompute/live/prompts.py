@@ -3,13 +3,14 @@ for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError
-from lexiscope.precompute.live.batches import halving, of_like_length
-from lexiscope.precompute.live.changes import MeansOfTexts, check_replaced, given_values, mean_over
+from lexiscope.precompute.live.batches import free_memory, halving, of_like_length
+from lexiscope.precompute.live.changes import MeansOfTexts, check_replaced, given_values
 from lexiscope.precompute.live.cost import progress_cost, row_cost, token_cost
 from lexiscope.precompute.live.first_tokens import first_tokens
 from lexiscope.precompute.live.panels import PANELS
@@ -99,9 +100,10 @@ class Prompts:
         numbers = list(jobs)
         progress = Progress(self.w, list(jobs.values()), step, cancelled)
         lengths = [jobs[number].longest for number in numbers]
+        free = partial(free_memory, self.w.device)
         for group in of_like_length(lengths, [jobs[number].ask.runs for number in numbers]):
             together = [numbers[at] for at in group]
-            results = halving([jobs[n] for n in together], lambda batch: self._run(batch, progress), self._free)
+            results = halving([jobs[n] for n in together], lambda batch: self._run(batch, progress), free)
             answers |= zip(together, results, strict=True)
         return [answers[number] for number in range(len(asks))]
 
@@ -155,19 +157,20 @@ class Prompts:
                 rows += [] if second_pass else of_job[1:]
             if rows:
                 self._pass(rows, k, progress)
-        return [
-            self._answer(job, of_job, progress)
-            if all(record.is_finite for record in of_job)
-            else BadRequest("the run overflows with these interventions: use smaller coefficients")
-            for job, of_job in zip(jobs, records, strict=True)
-        ]
+        answers: list[PromptAnswer | LexiscopeError] = []
+        for job, of_job in zip(jobs, records, strict=True):
+            try:
+                answers.append(self._answer(job, of_job, progress))
+            except LexiscopeError as error:
+                answers.append(error)
+        return answers
 
     def _pass(self, rows: Sequence[Record], k: int, progress: Progress) -> None:
         """Run what the records describe, and put into each what it keeps and the k most likely tokens at its
         position."""
         w, lengths = self.w, [len(row.tokens) for row in rows]
         for row in rows:
-            row.value_norms = self.tables.value_norms if row.keeps & {"neurons", "columns"} else None
+            row.value_norms = self.tables.value_norms if "peaks" in row.keeps else None
         tokens = padded([row.tokens for row in rows], self.words.padding, w.device)
         recorder = Recorder(rows, lambda layer: progress.add("run", sum(lengths) * progress.layer_cost * (layer > 0)))
         last = run(w, tokens, lengths, [row.changes for row in rows], recorder)
@@ -179,6 +182,8 @@ class Prompts:
             row.is_finite = bool(of_row[: len(row.tokens)].all())
 
     def _answer(self, job: Job, records: Sequence[Record], progress: Progress) -> PromptAnswer:
+        if not all(record.is_finite for record in records):
+            raise BadRequest("the run overflows with these interventions: use smaller coefficients")
         w, ask = self.w, job.ask
         token = records[0].prediction[0]["id"] if job.token is None else job.token
         run = PanelRun(w, self.tables, ask, records, token, job.against, progress.rows)
@@ -198,9 +203,12 @@ class Prompts:
             "layer": job.layer,
             "prediction": records[0].prediction[: ask.k],
             "untouched": records[1].prediction[: ask.k] if ask.changes else [],
-            "mean_over": mean_over(ask, len(job.tokens), self.means),
+            "mean_over": None,
             "lists": first_tokens(w.vectors, self.words.reads, self.words.writes, ask.unbuilt, shown),
         }
+        if ask.mean:
+            positions = self.means.positions if ask.means == "texts" else len(job.tokens)
+            answer["mean_over"] = {"means": ask.means, "positions": positions}
         second = fields.pop("evolution_from", None)
         if job.second:
             answer["from"] = {
@@ -211,7 +219,3 @@ class Prompts:
             }
         answer.update(fields)  # type: ignore[typeddict-item]  # each panel names its own
         return answer
-
-    def _free(self) -> None:
-        if self.w.device.type == "cuda":
-            torch.cuda.empty_cache()

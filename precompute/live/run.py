@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
+from lexiscope.precompute.weights.architectures.base import Rotation
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class Given:
 
 Change = NeuronSet | HeadOff | Given
 Changes = Sequence[Change]
-Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions
 
 
 class Watcher:
@@ -55,13 +55,22 @@ class Watcher:
         d_mlp) each."""
 
 
-def run(w: Weights, tokens: Tensor, lengths: Sequence[int], changes: Sequence[Changes], watcher: Watcher) -> Tensor:
+def run(
+    w: Weights,
+    tokens: Tensor,
+    lengths: Sequence[int],
+    changes: Sequence[Changes],
+    watcher: Watcher,
+    joins: Sequence[int] = (),
+) -> Tensor:
     """Run tokens (B, T), and return the stream after the last layer (B, T, d_model), before the final norm of a
     decoder.
 
-    `lengths` says where each text ends; `changes` holds the changes of each prompt.
+    `lengths` says where each text ends; `changes` holds the changes of each prompt. If there is only one prompt, copies
+    of it may join the run, each before a layer of the rising `joins`: their changes, which follow in `changes`, are
+    those of the prompt up to that layer.
     """
-    hooks = _Hooks(w, tokens.shape, changes, watcher)
+    hooks = _Hooks(w, tokens.shape, changes, watcher, joins)
     with hooks.attached():
         w.net.base_model(**inputs_of(tokens, lengths, causal=w.shape.causal))
     assert hooks.last is not None
@@ -85,8 +94,10 @@ def padded(texts: Sequence[Sequence[int]], padding: int, device: torch.device) -
 class _Hooks:
     """The hooks on the modules during one run."""
 
-    def __init__(self, w: Weights, size: torch.Size, changes: Sequence[Changes], watcher: Watcher) -> None:
-        self.w, self.watcher, self.changes = w, watcher, changes
+    def __init__(
+        self, w: Weights, size: torch.Size, changes: Sequence[Changes], watcher: Watcher, joins: Sequence[int]
+    ) -> None:
+        self.w, self.watcher, self.changes, self.joins = w, watcher, changes, joins
         self.B, self.T = size
         self.last: Tensor | None = None  # the stream after the latest layer
         self.read = self.mixed = self.keys = torch.empty(0)  # tensors of the layer that is being computed
@@ -116,12 +127,20 @@ class _Hooks:
                     handles.enter_context(handle)
             yield
 
-    def before_layer(self, layer: int, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def before_layer(
+        self, layer: int, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         self.watcher.layer(layer)
+        stream: Tensor = args[0] if args else kwargs["hidden_states"]
         if layer == 0:
-            embedded: Tensor = args[0] if args else kwargs["hidden_states"]
-            self.last = embedded
-            self.watcher.stream(0, "embedding", embedded)
+            self.last = stream
+            self.watcher.stream(0, "embedding", stream)
+        joining = self.joins.count(layer)
+        if not joining:
+            return None
+        self.B += joining
+        stream = torch.cat((stream, stream[:1].expand(joining, -1, -1)))
+        return ((stream, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": stream})
 
     def before_attention(self, _: Any, __: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         turned = kwargs.get("position_embeddings")
@@ -165,7 +184,7 @@ class _Hooks:
     def _changes(self, layer: int) -> Iterator[tuple[int, Change]]:
         """Yield each change of a layer with the number of its prompt. Changes of single positions come last, so that
         they win over changes of all positions."""
-        for b, of_prompt in enumerate(self.changes):
+        for b, of_prompt in enumerate(self.changes[: self.B]):
             here = [change for change in of_prompt if change.layer == layer]
             yield from ((b, change) for change in sorted(here, key=lambda change: change.position is not None))
 
@@ -177,12 +196,3 @@ def _change(x: Tensor, change: Change) -> None:
         x[: len(change.values)][at] = change.values[at]
     else:
         x[at] = 0 if isinstance(change, HeadOff) else change.value
-
-
-def rotated(x: Tensor, rotation: Rotation) -> Tensor:
-    """Return x (..., d_head) rotated by position. Only the first subheads turn, each in the first half of these
-    together with one in the second half; the others stay."""
-    cos, sin = rotation
-    turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
-    first, second = turning.chunk(2, dim=-1)
-    return torch.cat((turning * cos + torch.cat((-second, first), dim=-1) * sin, rest), dim=-1)

@@ -156,11 +156,7 @@ class Weights(LoadedParameters):
     def head_states(self, kind: str, layer: int, x: Tensor) -> Tensor:
         """Return queries (w_q) or keys (w_k) of states x (n, d_model) as the model computes them, with biases and norms
         but without the rotation by position: (n_heads, n, d_head), with the keys of grouped heads repeated."""
-        made = functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
-        z = made.view(len(x), -1, self.shape.d_head).transpose(0, 1)
-        if norms := self.model.head_norms(layer, kind):
-            z = torch.cat([norm(part) for norm, part in zip(norms, z.chunk(len(norms)), strict=True)])
-        return z.repeat_interleave(self.shape.n_heads // len(z), dim=0)
+        return self.model.head_states(layer, kind, x)
 
     def head_norm(self, kind: str, layer: int) -> Norm | None:
         """Return the norm of queries (w_q) or keys (w_k), where the model has one. Its gain is (n_heads, d_head), or
@@ -174,8 +170,7 @@ class Weights(LoadedParameters):
 
     def capped(self, scores: Tensor, layer: int) -> Tensor:
         """Return attention scores after the soft cap, where the model has one."""
-        cap = getattr(self.model.attention_of(layer), "attn_logit_softcapping", None)
-        return scores if cap is None else cap * torch.tanh(scores / cap)
+        return self.model.capped(layer, scores)
 
     def cosines(self, stream: Tensor) -> Tensor:
         """Return the cosines (n, d_vocab) of a stream (n, d_model) with the centred rows of W_U."""

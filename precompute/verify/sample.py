@@ -18,6 +18,7 @@ from lexiscope.precompute.verify import brute_lists
 from lexiscope.precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
 from lexiscope.precompute.verify.brute_lists import LAST_BIT, SMALLEST_FLOAT32, Hubs, falls_in_order, same_cosine
 from lexiscope.precompute.verify.directions import directions_error, doubtful
+from lexiscope.precompute.verify.positions import positions_error
 from lexiscope.precompute.verify.sample_classifier import check_classifier
 from lexiscope.precompute.verify.stats import chance_error, stats_error
 from lexiscope.precompute.verify.sums import Result
@@ -64,6 +65,10 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
                 numbers = drawn(shape.count(kind))
                 error = _checked(index, layer, check, brute, kind, numbers, part=part)
                 yield f"{piece}: {kind} {', '.join(map(str, numbers))}", error
+        if index.has_part("heads", layer):
+            numbers = drawn(shape.n_heads)
+            error = _checked(index, layer, positions_error, brute, numbers, part="heads")
+            yield f"{Piece('heads', layer)}: positions of {', '.join(map(str, numbers))}", error
         for matrix in stored.directions:
             heads = rng.choice(shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False)
             for head in heads.tolist():

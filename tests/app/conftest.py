@@ -64,6 +64,21 @@ def engine(loaded: "tuple[HeldEngine, str]") -> "Iterator[HeldEngine]":
 
 
 @pytest.fixture(scope="session")
+def live_url(site_data: Path, loaded: "tuple[HeldEngine, str]") -> Iterator[str]:
+    """The site at an address, with a worker for GPT2."""
+    from lexiscope.app.settings import Settings
+    from lexiscope.app.site.server import create_app
+    from tests.support.workers import listening, worker_app
+
+    engine, weights = loaded
+    with (
+        listening(worker_app(engine, GPT2, weights)) as worker,
+        listening(create_app(Settings(data=site_data, worker_url=f"{GPT2}={worker}"))) as url,
+    ):
+        yield url
+
+
+@pytest.fixture(scope="session")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
     from tests.support.lists import open_indexes
 

@@ -17,7 +17,7 @@ from tests.support.site import GPT2, LLAMA
 from tests.support.workers import listening
 
 PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"
-ALL_PANELS = "evolution,attention,patterns,sheet,neurons,heads,coverage,attribution"
+ALL_PANELS = "evolution,attention,patterns,sheet,neurons,heads,coverage,attribution,sweep"
 PAGES = {
     "seeds": f"/{LLAMA}/seeds?words=dog,lion&kind=ff_value,w_o&heads=1&k=8",
     "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs&source=first",
@@ -25,6 +25,8 @@ PAGES = {
     "prompt-form": f"/{LLAMA}/prompt",
     "prompt": f"/{LLAMA}/prompt?text=the+dog&panel={ALL_PANELS}&against=lion&off=1.3&neurons=1.3,2.7&layer=1&neuron=3",
     "chosen-head": f"/{LLAMA}/prompt?text=the+dog&panel=attention,patterns&layer=1&head=2&convention=exact",
+    "sheet": f"/{LLAMA}/prompt?text=the+dog&panel=sheet&layer=1&word=dog&bias=hide",
+    "sheet-neurons": f"/{LLAMA}/prompt?text=the+dog&panel=sheet&of=neurons&at=1&least=.5&sort=coefficient",
     "reading": f"/{LLAMA}/ff/1/3?k=8&reading=norm",
     "head-reading": f"/{LLAMA}/head/1/2/qk?k=8&reading=first&side=source",
     "sentence": f"/{GPT2}/vs/{LLAMA}?kind=w_o&text=the+dog&layer=1",
@@ -123,6 +125,29 @@ def test_a_prompt(visit: OpenTab, script: bool) -> None:
     expect(page.get_by_role("table", name="Most active neurons")).to_be_visible()
     if script:
         assert page.evaluate("window.same")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_the_sheet(visit: OpenTab, script: bool) -> None:
+    tab = visit(java_script_enabled=script, viewport={"width": 390, "height": 844})
+    page = tab.go(f"{PROMPT}+and+the+dog&panel=sheet")
+    names = page.get_by_role("region", name="Rows of the sheet").locator("tbody th")
+    expect(names).to_have_count(50)
+    page.get_by_role("link", name="next →").press("Enter")
+    page.wait_for_url(re.compile("page=2"))
+    page.get_by_label("Layer", exact=True).select_option("1")
+    page.get_by_label("Word", exact=True).fill("dog")
+    page.get_by_label("Word", exact=True).press("Enter")
+    expect(page.get_by_text("Lists with")).to_be_visible()
+    assert "layer=1" in tab.path
+    assert "page=" not in tab.path
+    for name in names.all_inner_texts():
+        assert name.startswith("L1H")
+    page.get_by_role("link", name="weight").click()
+    page.wait_for_url(re.compile("sort=weight"))
+    page.get_by_role("group", name="Rows").get_by_role("link", name="neurons").click()
+    expect(page.get_by_role("heading", name="strongest neurons of each layer")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("script", [True, False])

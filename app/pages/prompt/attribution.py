@@ -1,6 +1,6 @@
 """Show the panel `attribution`: what heads and neurons added to a token's logit, with their words beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
@@ -9,7 +9,6 @@ from lexiscope.app.lists.view import TokenPair, token_pairs, visible
 from lexiscope.app.pages.prompt.panel import Panel, Record
 from lexiscope.precompute.errors import IndexFault, NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import PartTerm
 from lexiscope.precompute.live.wire.asks import PromptArguments
 
 if TYPE_CHECKING:
@@ -20,9 +19,13 @@ VO_PAIRS = 2  # how many pairs of a head's VO are shown
 
 
 def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
+    if found := answer.get("attribution"):
+        add_words((*found["raises"], *found["lowers"], *found["path"]), lists)
+
+
+def add_words(parts: Iterable[dict[str, Any]], lists: FirstLists) -> None:
     """Put the words of its value beside each neuron, and the first pairs of its VO beside each head."""
-    found = answer.get("attribution")
-    for part in (*found["raises"], *found["lowers"], *found["path"]) if found else ():
+    for part in parts:
         layer, head, neuron, end = part["layer"], part["head"], part["neuron"], part["end"] or "top"
         part["pairs"] = None if head is None else _pairs(lists.index, layer, head)
         part["value"] = None if neuron is None else lists.tokens("ff_value", layer, neuron, VALUE_TOKENS, end)
@@ -82,12 +85,12 @@ def tables(view: "PromptView") -> list[Table]:
     ]
 
 
-def _where(part: PartTerm) -> str:
+def name_of(part: Mapping[str, Any]) -> str:
     return f"L{part['layer']}" + (f"H{part['head']}" if part["neuron"] is None else f"N{part['neuron']}")
 
 
 COLUMNS = (
-    Column("where", get=_where), Column("term", "number"), Column("share", "ratio"),
+    Column("where", get=name_of), Column("term", "number"), Column("share", "ratio"),
     Column("value", "words", heading="writes"), Column("pairs", "pairs", heading="maps"),
 )  # fmt: skip
 

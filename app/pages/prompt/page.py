@@ -18,7 +18,7 @@ from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
-from lexiscope.app.pages.prompt.heads import MEASURES, HeadMeasure, MeasuredHead, measured_heads
+from lexiscope.app.pages.prompt.heads import MEASURES, HeadList, HeadMeasure, MeasuredHead, measured_heads
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.patterns import RepeatedWord
@@ -42,10 +42,12 @@ from lexiscope.precompute.live.wire.answers import (
     Right,
     SecondText,
     Sheet,
+    Sweep,
     TextNeuron,
     Token,
     TokenPattern,
     Truth,
+    Update,
     put_words,
 )
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, PromptAsk
@@ -76,11 +78,14 @@ class PromptQuery(SheetArguments):
 
     layer: Annotated[int, Field(ge=0, le=MAX_NUMBER)] | Literal["all"] | None = Field(  # type: ignore[assignment]  # only this page knows `all`
         None,
-        description="Which layer to look at in `attention` (a long text has no other) and `patterns`; the last. In "
+        description="Which layer to look at in `attention` (a long text has no other) and `patterns`; the last. "
+        "`updates` has its heads where it is given. In "
         "`.csv`, of patterns: `all`, and then all positions or, with `rows=tokens`, all heads",
     )
 
     by: HeadMeasure = Field("repeats", description=f"What the map of `heads` is coloured by: {', '.join(MEASURES)}")
+
+    side: HeadList | None = Field(None, description="Of `by`: the list whose words count; that with the most")
 
     @model_validator(mode="before")
     @classmethod
@@ -136,11 +141,14 @@ class PromptView(ViewOfModel):
     activations: list[TextNeuron] | None = None  # the neurons whose activations were asked for
     # Strongest neurons of the whole text; then those that fire on its first token only.
     strongest: list[TextNeuron] | None = None
+    updates: list[Update] | None = None
     by: HeadMeasure = "repeats"  # what the map of the panel `heads` is coloured by
+    side: HeadList | None = None
     heads: list[HeadSummary] | None = None
     letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
+    sweep: Sweep | None = None
 
     @property
     def tabs(self) -> Collection[Panel]:
@@ -173,7 +181,7 @@ class PromptView(ViewOfModel):
     @property
     def measured_heads(self) -> list[MeasuredHead]:
         """Return all heads, those with the most of the map's measure first."""
-        return measured_heads(self.heads or (), self.by)
+        return measured_heads(self.heads or (), self.by, self.side)
 
     @property
     def sheet_table(self) -> Table:
@@ -220,8 +228,9 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptQuery) -> PromptView | AllLa
 
     Only the panels that are named are computed: `evolution`, what the model would predict from the stream after each
     step; `attention` of every head; `patterns` and messages of every head at one position, or with `rows=tokens` of
-    every token of the text at one head; the most active `neurons`; `coverage`, the paper's R_k; `attribution`, what
-    heads and neurons added to the logit of a `token`. `neuron` and `head` choose one of the layer to show in detail.
+    every token of the text at one head; `updates`, what each layer added to the stream; the most active `neurons`;
+    `coverage`, the paper's R_k; `attribution`, what heads and neurons added to the logit of a `token`; `sweep`, what
+    switching each head or strong neuron off changes. `neuron` and `head` choose one of the layer to show in detail.
     `off`, `set`, `mean` and `patch` change the run; `untouched` is then the prediction without changes. `from` is a
     second text, whose run is shown beside it. A text that is too long for an address is sent by POST, as the field
     `text` of a form, and gets an address with the compressed text, `z`.
@@ -242,6 +251,7 @@ def _view(site: ModelSite, ask: SheetArguments, answer: PromptAnswer | None) -> 
         lens=ask.lens,
         rows=ask.rows,
         by=getattr(ask, "by", "repeats"),
+        side=getattr(ask, "side", None),
         from_text=ask.from_,
         changes=[change_of(kind, change) for kind in CHANGES for change in getattr(ask, kind)],
         **fields,
@@ -289,7 +299,7 @@ def asks(site: ModelSite, _: PromptAt, ask: PromptQuery) -> Iterable[PromptAsk]:
 
 
 def _ask(site: ModelSite, ask: PromptArguments) -> PromptAsk:
-    spare = READ_TO_SKIP_HUBS if site.hide_hubs and "patterns" in ask.panel else 0
+    spare = READ_TO_SKIP_HUBS if site.hide_hubs and {"patterns", "updates"} & {*ask.panel} else 0
     fields = {name: getattr(ask, name) for name in PromptArguments.model_fields}
     if ask.panel == ("sheet",):  # of which these choose rows: the same run answers for all of them
         fields |= {"layer": None, "head": None}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lexiscope.app.formats.table import Column, Kind, Table
 from lexiscope.app.lists.first_tokens import FirstLists
 from lexiscope.app.lists.view import Token, visible
-from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.answers import PanelName, ScoredToken
 from lexiscope.precompute.live.wire.asks import PromptArguments
 
 if TYPE_CHECKING:
@@ -70,6 +70,13 @@ def listed(where: Record, entries: Iterable[Token] | None, measure: str | None =
     for rank, entry in enumerate(entries or (), 1):
         value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
         yield {**where, "rank": entry.get("rank", rank), "token": entry, **value}
+
+
+def cut_spare(tokens: list[ScoredToken], lists: FirstLists, k: int) -> list[ScoredToken]:
+    """Return the first k tokens, not counting the hubs (tokens in very many lists) that will be left out; a longer list
+    was requested to make up for these."""
+    kept = [rank for rank, token in enumerate(tokens, 1) if token["id"] not in lists.hubs]
+    return tokens[: kept[k - 1]] if len(kept) >= k else tokens
 
 
 def token_at(view: "PromptView", position: int | None) -> str:

@@ -11,7 +11,7 @@ from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.bias import biased_tokens
 from lexiscope.app.lists.first_tokens import FirstLists
 from lexiscope.app.lists.view import visible
-from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
+from lexiscope.app.pages.prompt.panel import Panel, Record, cut_spare, listed, token_at
 from lexiscope.precompute.live.wire.answers import HeadPattern, Look, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import PromptArguments
 
@@ -68,18 +68,12 @@ def add_lists(answer: dict[str, Any], lists: FirstLists, ask: PromptArguments) -
 
 
 def without_spare(answer: dict[str, Any], lists: FirstLists, ask: PromptArguments) -> None:
-    """Cut every list to k tokens, not counting the hubs (tokens in very many lists) that will be left out; longer lists
-    were requested to make up for these."""
-
-    def cut(tokens: list[ScoredToken]) -> list[ScoredToken]:
-        kept = [rank for rank, token in enumerate(tokens, 1) if token["id"] not in lists.hubs]
-        return tokens[: kept[ask.k - 1]] if len(kept) >= ask.k else tokens
-
+    """Cut every list as `cut_spare` does."""
     for row in (*(answer.get("patterns") or ()), *(answer.get("patterns_by_token") or ())):
         for name in ("pattern", "found_by", "message"):
-            row[name] = cut(row[name])
+            row[name] = cut_spare(row[name], lists, ask.k)
         for message in row.get("messages", ()):
-            message["tokens"] = cut(message["tokens"])
+            message["tokens"] = cut_spare(message["tokens"], lists, ask.k)
 
 
 def rows(view: "PromptView") -> Iterator[Record]:

@@ -89,16 +89,18 @@ def models_of(parameters: Parameters) -> tuple[Model, ...]:
 
 def put_weights(model: Model) -> Weights:
     """Return what a task needs to open the model. If the model is in files of this machine, put all tensors that belong
-    to no layer into the object store."""
+    to no layer, and all vectors, into the object store."""
     checkpoint = model.checkpoint
     if checkpoint.revision:
         return HubWeights(checkpoint.source, checkpoint.revision, checkpoint.name)
     blocks = tuple(_block(model, layer) for layer in range(model.shape.n_layers))
-    names = sorted(checkpoint.names())
+    shapes = {name: checkpoint.tensor_shape(name) for name in sorted(checkpoint.names())}
+    # Norms and biases, too: attention of an encoder's layer reads the norm of the layer before.
+    shared = (name for name, shape in shapes.items() if len(shape) == 1 or not name.startswith(blocks))
     return StoredCheckpoint(
         **{name: getattr(checkpoint, name) for name in ("name", "source", "revision", "folder", "config", "files")},
-        shapes={name: checkpoint.tensor_shape(name) for name in names},
-        tensors=_put(checkpoint, (name for name in names if not name.startswith(blocks))),
+        shapes=shapes,
+        tensors=_put(checkpoint, shared),
     )
 
 

@@ -1,12 +1,17 @@
 """Declare what readers get from a layer's file: lists of a vector, lists of a head's pairs, and numbers about them."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from typing_extensions import TypedDict
 
+from lexiscope.precompute.index.layout import LOOKS
 from lexiscope.precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.shape import Shape
+
+CLEAR_SHARE = 0.5  # least share of attention that names a place: then no other has more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +71,32 @@ class Chance:
         """Say where a z stands: above what 99 % of random vectors reach, near (between 95 and 99 %), or within what
         they reach."""
         return "above" if z > self.line99 else "near" if z > self.line95 else "within"
+
+
+class HeadPositions(TypedDict):
+    """Where a head looks by position alone, with content left out: shares of its attention."""
+
+    by: Literal["position", "distance"]  # learned positions, or rotary ones
+    words: str | None  # the place that has at least half; None where attention is spread
+    share: float | None  # the share of that place
+    shares: dict[str, float]  # of the places that are told apart, and what is left (`spread`)
+    distances: list[int]  # how far back; below 0 are later positions
+    by_distance: list[float]  # the share at each distance
+
+
+def head_positions(shape: Shape, shares: Floats, by_distance: Floats) -> HeadPositions:
+    """Return where a head looks, from its stored shares (4,) and shares by distance."""
+    named = {name: share for name, share in zip(LOOKS, shares.tolist(), strict=True) if math.isfinite(share)}
+    clear = next((name for name, share in named.items() if share >= CLEAR_SHARE), None)
+    start = 0 if shape.causal else -(len(by_distance) // 2)
+    return {
+        "by": "distance" if shape.positions == "rotary" else "position",
+        "words": clear and LOOKS[clear],
+        "share": named[clear] if clear else None,
+        "shares": named | {"spread": max(0.0, 1 - sum(named.values()))},
+        "distances": [*range(start, start + len(by_distance))],
+        "by_distance": by_distance.tolist(),
+    }
 
 
 @dataclass(frozen=True, slots=True)

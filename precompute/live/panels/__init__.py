@@ -9,6 +9,8 @@ from lexiscope.precompute.live.panels import (
     neurons,
     patterns,
     sheet,
+    sweep,
+    updates,
 )
 from lexiscope.precompute.live.panels.panel import Panel
 
@@ -17,8 +19,10 @@ PANELS: tuple[Panel, ...] = (
     attention.PANEL,
     patterns.PANEL,
     sheet.PANEL,
+    updates.PANEL,
     neurons.PANEL,
     heads.PANEL,
     coverage.PANEL,
     attribution.PANEL,
+    sweep.PANEL,
 )

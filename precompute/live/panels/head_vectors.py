@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lexiscope.precompute.live.run import Rotation, rotated
 from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.weights.architectures.base import Rotation, rotated
 
 OTHER_SIDE = {"w_q": "w_k", "w_k": "w_q"}
 

@@ -78,6 +78,6 @@ class Panel:
     name: PanelName
     keeps: frozenset[Keep]  # what the records keep of the run for this panel
     answer: Callable[[PanelRun], Fields]
-    rows: Count = lambda *_: 0  # vectors multiplied with the whole vocabulary, which progress reports count
+    rows: Count = lambda *_: 0  # vectors multiplied with the whole vocabulary, or as dear: progress counts them
     cost: Count = lambda *_: 0  # other multiplications
     vectors: Callable[[Fields, bool], Iterator[ListEnd]] = lambda *_: iter(())  # the vectors whose lists are shown

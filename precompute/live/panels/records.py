@@ -9,10 +9,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.run import Changes, Rotation, Watcher
+from lexiscope.precompute.live.run import Changes, Watcher
 from lexiscope.precompute.live.wire.answers import Predicted
 from lexiscope.precompute.live.wire.grammar import Replaced
 from lexiscope.precompute.shape import Shape
+from lexiscope.precompute.weights.architectures.base import Rotation
 
 FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
 STRONGEST, FIRST_TOKEN_NEURONS = 20, 10  # neurons kept of a whole text, and of those that fire only on its first token

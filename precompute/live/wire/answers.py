@@ -10,7 +10,9 @@ from typing_extensions import TypedDict
 from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
-PanelName = Literal["evolution", "attention", "patterns", "sheet", "neurons", "heads", "coverage", "attribution"]
+PanelName = Literal[
+    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "coverage", "attribution", "sweep"
+]
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -257,12 +259,38 @@ class TextNeuron(ActiveNeuron):
     coefficients: list[float]  # by position
 
 
+class Update(TypedDict):
+    """What attention, FF or one head added to the stream at the chosen position; in an encoder, before the norm."""
+
+    layer: int
+    of: Literal["attention", "ff", "head"]
+    head: int | None
+    position: int
+    norm: float
+    share: float  # of the length of the stream before it
+    cosine: float  # with the stream before it
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
+    changes: bool | None  # whether another token leads at the position after this step; None for heads
+    changed: int | None  # at how many positions another token leads
+    before: Token | None  # the token that leads at the position before this step
+    after: Token | None
+
+
 class ListShares(TypedDict):
     """A share of the words in a head's lists, for each of its three lists."""
 
     looks_for: float
     found_by: float
     sends: float
+
+
+class RepeatedTokens(TypedDict):
+    """Words of each of a head's lists that stand at most positions, if there are any."""
+
+    looks_for: list[Token]
+    found_by: list[Token]
+    sends: list[Token]
 
 
 class HeadSummary(TypedDict):
@@ -279,7 +307,7 @@ class HeadSummary(TypedDict):
     self: ListShares  # the share of positions whose own word is in the list
     repeats: ListShares  # the share of the list that stands in the lists of at least half of the other positions
     letter: ListShares  # the share of the list that begins with the letter of the position's own word
-    repeated: list[Token]  # of the list that repeats most: words that stand at most positions, if there are any
+    repeated: RepeatedTokens  # the words that repeat most
 
 
 class CoverageRow(TypedDict):
@@ -342,6 +370,37 @@ class Attribution(TypedDict):
     path: list[PartTerm]  # the heads and neurons with the largest and the most negative terms, some of each kind
 
 
+SWEEP_NAMED = 50  # parts of a sweep that have their words: those with the largest changes
+
+
+class SweptPart(TypedDict):
+    """A head or a neuron that was switched off at all positions."""
+
+    layer: int
+    head: int | None
+    neuron: int | None
+    change: float  # of the log probability of the token, without this part
+    direct: float  # its term of the attribution
+    strength: float | None  # of a neuron, over the text
+    end: End | None  # the end of a neuron's value that has the tokens which its coefficient at the position promotes
+    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # the first pairs of words of a head's VO
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens of a neuron's value
+    computed: Annotated[NotRequired[bool], COMPUTED]
+
+
+class Sweep(TypedDict):
+    """What switching heads or neurons off, one by one, changes at the position, beside their direct effects."""
+
+    token: Token
+    against: Token | Literal["mean", "none"]  # what direct effects are compared with
+    log_p: float  # with all parts; the cosine, where the model predicts no tokens, as in all changes
+    over: Literal["heads", "neurons"]
+    of: int  # how many parts were switched off
+    cut: float | None  # the least strength of the neurons; None for heads
+    spearman: float | None  # the rank correlation of changes and direct effects: near -1 if these told importance
+    parts: list[SweptPart]  # the largest change first
+
+
 class SecondText(TypedDict):
     """The run of the second text, without changes."""
 
@@ -385,10 +444,12 @@ class PromptAnswer(Beside):
     neuron: NotRequired[ChosenNeuron | None]  # the neuron that was asked about, if there is one
     activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
     strongest: NotRequired[list[TextNeuron] | None]  # of the whole text; then those that fire on its first token
+    updates: NotRequired[list[Update] | None]
     heads: NotRequired[list[HeadSummary] | None]  # of all layers
     letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
+    sweep: NotRequired[Sweep | None]
 
 
 # Words

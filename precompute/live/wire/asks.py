@@ -28,6 +28,7 @@ PANEL_NAMES: tuple[PanelName, ...] = get_args(PanelName)
 SEED_RESULTS = 50  # vectors that are about seed words
 TRANSITION_NEURONS = 50  # neurons of either end that read one word and write another
 HEAD_TOKENS = 8  # tokens of what a head looks for with a word, or writes for it
+STRONGEST_NEURONS = 200  # neurons that a sweep switches off, if no cut is given
 LIKELY_TOKENS = 5  # tokens of a prediction, and of each cell of an evolution
 
 LENS_OF_SCORES = "How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled"
@@ -240,7 +241,8 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
     )
     position: int | None = _number("Which token to look at, from 0; the last, or an encoder's mask")
     layer: int | None = _number(
-        "Which layer to look at in `attention` (a long text has no other) and `patterns`; the last"
+        "Which layer to look at in `attention` (a long text has no other) and `patterns`; the last. "
+        "`updates` has its heads where it is given"
     )
     neuron: int | None = _number("A neuron of that layer to tell of in `neurons`, however weak it is")
     head: int | None = _number("A head of that layer to tell more of in `attention` and `patterns`")
@@ -286,7 +288,7 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
         "vocabulary",
         description="How `patterns` are compared with tokens: final norm, the layer's norm on tokens, or exactly",
     )
-    lens: Lens = Field("dot", description="Of `patterns`, and of the stored lists of `neurons`: `dot` or `cosine`")
+    lens: Lens = Field("dot", description="Of `patterns`, `updates` and stored lists of `neurons`: `dot` or `cosine`")
     rows: PatternRows = Field(
         "heads", description="Of `patterns`: all `heads` at the position, or all `tokens` at the head (or head 0)"
     )
@@ -296,13 +298,23 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
     )
     token: grammar.OneToken = Field(
         None,
-        description="Whose logit `attribution` explains, and which `evolution` follows: a token's id, or a word; the "
-        "predicted",
+        description="Whose logit `attribution` explains, which `evolution` follows, and whose log probability `sweep` "
+        "follows: a token's id, or a word; the predicted",
         examples=["run"],
     )
     against: grammar.Against = Field(
         "mean",
         description="What that logit is compared with: the `mean` of all tokens, `none`, or a token's id or a word",
+    )
+    over: Literal["heads", "neurons"] = Field(
+        "heads", description="Of `sweep`: what is switched off one by one, all `heads` or the strongest `neurons`"
+    )
+    cut: float | None = Field(
+        None,
+        ge=0,
+        le=grammar.LARGEST_WEIGHT,
+        description="Of `sweep`: the least strength of its neurons, over the text; that of the "
+        f"{STRONGEST_NEURONS} strongest",
     )
 
     bos: Annotated[int, _zero_or_one("bos", "1 to put the model's own first token in front, or 0")] = Field(
@@ -327,7 +339,7 @@ class PromptArguments(AskArguments[answers.PromptAnswer]):
 
 class PromptAsk(PromptArguments, extra="forbid"):
     text: str = Field(min_length=1)
-    spare: int = Field(0, ge=0, le=100)  # more tokens of each list of `patterns`, for those that will be left out
+    spare: int = Field(0, ge=0, le=100)  # more tokens of lists of `patterns` or `updates`, for those left out
     only: OnlyTokens = None  # of `patterns` and of all steps of `evolution` but the last, which is the prediction
     unbuilt: Unbuilt | None = None
 

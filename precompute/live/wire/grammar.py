@@ -4,6 +4,7 @@ pairs, or a word that stands for a token; layers, neurons and heads; and the cha
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
@@ -69,28 +70,18 @@ class HeadOff(Wire):
 
 
 class Replaced(Wire):
-    """A head whose mixed value, or a neuron whose coefficient, is replaced in this run; one of both is given."""
+    """A head whose mixed value, or a neuron whose coefficient, is replaced in this run: by its mean over positions, or
+    by what it is in a second text at the same position."""
 
+    kind: Literal["mean", "patch"]
     layer: int
     head: int | None = None
     neuron: int | None = None
     position: int | None = None  # None: all positions
 
 
-class Mean(Replaced):
-    """It is replaced by its mean over positions."""
-
-    kind: Literal["mean"] = "mean"
-
-
-class Patch(Replaced):
-    """It is replaced by what it is in a second text at the same position."""
-
-    kind: Literal["patch"] = "patch"
-
-
 Change = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
-AnyChange = NeuronSet | HeadOff | Mean | Patch
+AnyChange = NeuronSet | HeadOff | Replaced
 
 
 # Numbers
@@ -344,14 +335,9 @@ def parse_off(text: str) -> tuple[Change, ...]:
     return tuple(dict.fromkeys(HeadOff(**place) if "head" in place else NeuronSet(**place) for place in places))
 
 
-def parse_mean(text: str) -> tuple[Mean, ...]:
-    """Parse what `parse_off` parses: neurons and heads that are set to their mean."""
-    return tuple(dict.fromkeys(Mean(**place) for place in _places("mean", text)))
-
-
-def parse_patch(text: str) -> tuple[Patch, ...]:
-    """Parse what `parse_off` parses: neurons and heads that are taken from the second text."""
-    return tuple(dict.fromkeys(Patch(**place) for place in _places("patch", text)))
+def parse_replaced(kind: Literal["mean", "patch"], text: str) -> tuple[Replaced, ...]:
+    """Parse what `parse_off` parses: neurons and heads that get their mean, or are patched."""
+    return tuple(dict.fromkeys(Replaced(kind=kind, **place) for place in _places(kind, text)))
 
 
 def _places(argument: str, text: str) -> Iterator[dict[str, Any]]:
@@ -455,5 +441,5 @@ Layers = Annotated[tuple[int, ...] | None, *typed(parse_layers, write_layers)]  
 Neurons = Annotated[tuple[NeuronPlace, ...], *typed(parse_neurons, write_neurons, several=True)]
 Off = Annotated[tuple[Change, ...], *typed(parse_off, write_off, several=True)]
 Set = Annotated[tuple[NeuronSet, ...], *typed(parse_set, write_set, several=True)]
-Means = Annotated[tuple[Mean, ...], *typed(parse_mean, write_off, several=True)]
-Patches = Annotated[tuple[Patch, ...], *typed(parse_patch, write_off, several=True)]
+Means = Annotated[tuple[Replaced, ...], *typed(partial(parse_replaced, "mean"), write_off, several=True)]
+Patches = Annotated[tuple[Replaced, ...], *typed(partial(parse_replaced, "patch"), write_off, several=True)]

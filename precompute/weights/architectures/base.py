@@ -5,13 +5,15 @@ declares; what follows from them for the weights, and for a run, is here."""
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from lexiscope.precompute.errors import BadWeights, NotFound
+from lexiscope.precompute.errors import BadWeights, NotFound, first_line
 from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, SIDES, Shape
 from lexiscope.precompute.weights.architectures.config import Config, find_model_type
 from lexiscope.precompute.weights.architectures.family import Family, NormName, Part
@@ -20,6 +22,8 @@ from lexiscope.precompute.weights.directions import Factors, KeptDirections
 
 # The tensor of a classification head that has a vector per label, by the names that transformers' families have for it.
 LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weight")
+_OLD_NAMES = {"weight": "gamma", "bias": "beta"}  # parameters of norms in the oldest checkpoints of BERT
+Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions
 
 
 class Model(Family):
@@ -238,6 +242,43 @@ class Model(Family):
         model.__dict__.update(W_E=W_E, W_U=W_U)
         return model
 
+    @cached_property
+    def skeleton(self) -> Self:
+        """Return the same model with a net whose tensors have no values yet, so that what stands in front of attention
+        scores can be computed by the modules of `transformers` while other weights stay on disk."""
+        import transformers as untyped
+
+        transformers: Any = untyped  # most of its functions carry no types
+        fields = {name: value for name, value in self.checkpoint.config.items() if name != "model_type"}
+        try:
+            config = transformers.AutoConfig.for_model(self.model_type, **fields)
+            with torch.device("meta"):
+                net = transformers.AutoModel.from_config(config, attn_implementation="eager")
+        except Exception as error:  # a config that is wrong can cause errors of any kind
+            said = f"transformers cannot make {self.shape.name} from {self.checkpoint.folder}: {first_line(error)}"
+            raise BadWeights(said) from error
+        model = copy(self)
+        model.net = net.requires_grad_(False)
+        return model
+
+    def fill_attention(self, layer: int, device: torch.device) -> None:
+        """Give the skeleton of a model the norms and biases in front of a layer's attention scores. What a checkpoint
+        does not store leaves a stream as it is: a gain of 1, a bias of 0."""
+        names = {module: name for name, module in self.body_of(self.net).named_modules()}
+        norms = [
+            self.norm("attention", layer),
+            *(norm for kind in FACTORS["qk"] for norm in self.head_norms(layer, kind)),
+        ]
+        for module in (*norms, *(self.module_of(layer, self.linears[kind]) for kind in FACTORS["qk"])):
+            for name, parameter in module.named_parameters(recurse=False):
+                if parameter.dim() > 1:  # vectors are read where they are needed
+                    continue
+                stored = [f"{names[module]}.{known}" for known in (name, _OLD_NAMES[name])]
+                stored = [tensor for tensor in stored if self.prefix + tensor in self.checkpoint.files]
+                usual = torch.full(parameter.shape, 0.0 if name == "bias" else 1 - self.gain_offset)
+                values = self.read_tensor(stored[0]) if stored else usual
+                setattr(module, name, torch.nn.Parameter(values.to(device), requires_grad=False))
+
     def body_of(self, net: Any) -> Any:
         """Return the module of the net that has the blocks."""
         return net.base_model.get_submodule(self.body)
@@ -288,6 +329,28 @@ class Model(Family):
         norm = getattr(self.attention_of(layer), {"w_q": "q_norm", "w_k": "k_norm"}[kind], None)
         return [] if norm is None else [norm]
 
+    def head_states(self, layer: int, kind: str, x: Tensor) -> Tensor:
+        """Return queries (w_q) or keys (w_k) of states x (n, d_model) as the model computes them, with biases and norms
+        but without the rotation by position: (n_heads, n, d_head), with the keys of grouped heads repeated."""
+        made = functional.linear(x, self.read(layer, kind).to(x.device), self.bias(layer, kind))
+        z = made.view(len(x), -1, self.shape.d_head).transpose(0, 1)
+        if norms := self.head_norms(layer, kind):
+            z = torch.cat([norm(part) for norm, part in zip(norms, z.chunk(len(norms)), strict=True)])
+        return z.repeat_interleave(self.shape.n_heads // len(z), dim=0)
+
+    def capped(self, layer: int, scores: Tensor) -> Tensor:
+        """Return attention scores after the soft cap, where the model has one."""
+        cap = getattr(self.attention_of(layer), "attn_logit_softcapping", None)
+        return scores if cap is None else cap * torch.tanh(scores / cap)
+
+    def rotation(self, layer: int, n: int) -> Rotation:
+        """Return cosines and sines (n, how many subheads turn) of the rotary positions 0 to n - 1 in a layer."""
+        rotary = type(self.body_of(self.net).rotary_emb)(self.net.config)  # anew: buffers of a skeleton have no values
+        by_layer = "layer_type" in signature(rotary.forward).parameters
+        of_layer = (self.net.config.layer_types[layer],) if by_layer else ()
+        cos, sin = rotary(torch.zeros(1), torch.arange(n)[None], *of_layer)
+        return cos[0], sin[0]
+
     @property
     def embedding_scale(self) -> float:
         """Return the factor with which embeddings are multiplied before the first layer."""
@@ -334,3 +397,12 @@ class Model(Family):
     def n_positions(self, net: Any) -> int:
         """Return how many tokens a prompt may have."""
         return int(net.config.max_position_embeddings)
+
+
+def rotated(x: Tensor, rotation: Rotation) -> Tensor:
+    """Return x (..., d_head) rotated by position. Only the first subheads turn, each in the first half of these
+    together with one in the second half; the others stay."""
+    cos, sin = rotation
+    turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    first, second = turning.chunk(2, dim=-1)
+    return torch.cat((turning * cos + torch.cat((-second, first), dim=-1) * sin, rest), dim=-1)

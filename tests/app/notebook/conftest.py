@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import lexiscope
 from tests.support.site import DIFFERENCE, GPT2, LLAMA
-
-if TYPE_CHECKING:
-    from tests.support.workers import HeldEngine
 
 
 @pytest.fixture
@@ -36,19 +32,4 @@ def site_url(site_data: Path) -> Iterator[str]:
     from tests.support.workers import listening
 
     with listening(create_app(Settings(data=site_data, worker="off"))) as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def live_url(site_data: Path, loaded: "tuple[HeldEngine, str]") -> Iterator[str]:
-    """The site at an address, with a worker for GPT2."""
-    from lexiscope.app.settings import Settings
-    from lexiscope.app.site.server import create_app
-    from tests.support.workers import listening, worker_app
-
-    engine, weights = loaded
-    with (
-        listening(worker_app(engine, GPT2, weights)) as worker,
-        listening(create_app(Settings(data=site_data, worker_url=f"{GPT2}={worker}"))) as url,
-    ):
         yield url

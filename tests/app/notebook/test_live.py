@@ -187,3 +187,16 @@ def test_an_index_of_other_weights_runs_those(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert found == expected
+
+
+def test_the_sheet_is_a_frame(with_weights: lexiscope.Model, live_url: str) -> None:
+    run = with_weights.run(TEXT, panels=["sheet"])
+    heads, neurons = run.sheet.data["heads"], run.sheet.data["neurons"]
+    frame = run.sheet().to_pandas()
+    assert list(frame["of"]) == ["head"] * len(heads) + ["neuron"] * len(neurons)
+    assert frame["sends"][0] == [token["token"] for token in heads[0]["sends"]]
+    assert [*frame["moved"][: len(heads)]] == [row["moved"] for row in heads]
+    assert run.sheet().to_arrow().column_names == [*frame] == run.sheet().to_polars().columns
+    assert str(run.sheet)
+    there = lexiscope.run(f"{live_url}/{GPT2}", TEXT, panels=["sheet"])
+    assert close(there.json(), run.json())

@@ -76,6 +76,25 @@ def test_the_first_token_is_put_in_front(live: TestClient) -> None:
     assert live.get(f"{PROMPT}&bos=2").status_code == 422
 
 
+def test_updates_of_every_layer_and_heads_of_an_opened_one(live: TestClient) -> None:
+    """From the last layer down; a change of the prediction says from which token to which; both ends in CSV."""
+    address = f"{PROMPT}&panel=updates"
+    view, page = live.get(format_address(address, "json")).json(), live.get(address)
+    assert [row["of"] for row in view["updates"]] == ["attention", "ff"] * 3
+    changes = [row for row in view["updates"] if row["changes"]]
+    assert page.text.count(" → ") == len(changes) > 0
+    opened = next(link for link in parsed(page.text).links() if "layer=1" in link and link.endswith("#layer-1"))
+    heads = live.get(format_address(opened.partition("#")[0], "json")).json()
+    assert [row["head"] for row in heads["updates"] if row["of"] == "head"] == [0, 1, 2, 3]
+    assert f"/{GPT2}/head/1/3" in parsed(live.get(opened.partition("#")[0]).text).links()
+    csv = rows(live, format_address(address, "csv"))
+    listed = [row for row in csv if row["panel"] == "updates" and row["measure"] == "score"]
+    assert len(listed) == sum(len(row["top"]) + len(row["bottom"]) for row in view["updates"])
+    assert {row["end"] for row in listed} == {"top", "bottom"}
+    hidden = live.get(format_address(address, "json"), params={"text": TEXT, "panel": "updates", "hubs": "hide"}).json()
+    assert all(len(row["top"]) == len(view["updates"][0]["top"]) for row in hidden["updates"])
+
+
 def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     view = live.get(format_address(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
     assert [(c["layer"], c["neuron"], c["head"], c["value"]) for c in view["changes"]] == [
@@ -225,8 +244,13 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
               measure="term")  # fmt: skip
     neuron_terms = [(r["layer"], r["neuron"], r["term"]) for r in attribution["raises"] if r["neuron"] is not None]
     check("layer neuron value", neuron_terms, panel="attribution", part="neuron", end="top")
+    sweep = view["sweep"]
+    check("token_id value", [(sweep["token"]["id"], sweep["log_p"])], panel="sweep", measure="log_p")
+    for measure in ("change", "direct"):
+        parts = ((p["layer"], p["head"], rank, p[measure]) for rank, p in enumerate(sweep["parts"], 1))
+        check("layer head rank value", parts, panel="sweep", measure=measure)
     assert {row["model"] for row in found} == {GPT2}
-    lists = {"patterns", "found_by", "message", "messages", "sheet"}
+    lists = {"patterns", "found_by", "message", "messages", "sheet", "heads"}
     assert {row["panel"] for row in found if row["convention"] == "vocabulary"} == lists
     assert {row["convention"] for row in found} == {"vocabulary", ""}
     assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
@@ -322,6 +346,41 @@ def test_why_a_word(live: TestClient) -> None:
     assert live.get(f"{address}&k=1").status_code == 200  # no second token to compare with
     wrong = live.get(f"{address}&token=999999")
     assert (wrong.status_code, "token 999999 does not exist here" in wrong.text) == (404, True)
+
+
+@pytest.mark.parametrize("over", ["heads", "neurons"])
+def test_what_is_lost_without_each_part(live: TestClient, over: str) -> None:
+    """A row, a link that switches it off and a point for each; the correlation in words; the map of all heads."""
+    address = f"{PROMPT}&panel=sweep&off=1.h2,1.3" + ("&over=neurons" if over == "neurons" else "")
+    view = live.get(format_address(address, "json")).json()
+    html, sweep = live.get(address).text, view["sweep"]
+    page, (drawn,) = parsed(html), pictures(html)[-1:]
+    assert "Direct effect is not importance" in html
+    assert f"<b>{ratio(sweep['spearman'])}</b>" in html
+    assert len(drawn.all("circle")) == sweep["of"] == len(sweep["parts"])
+    without = live.get(format_address(PROMPT, "json") + f"&k=50&off=1.h2,1.3,{_off_name(sweep['parts'][0])}").json()
+    p = {token["id"]: token["p"] for token in without["prediction"]}[sweep["token"]["id"]]
+    assert math.log(p) == pytest.approx(sweep["log_p"] + sweep["parts"][0]["change"], abs=1e-4)
+    for rank, part in enumerate(sweep["parts"]):
+        kind, number = ("head", part["head"]) if over == "heads" else ("ff", part["neuron"])
+        assert (f"/{GPT2}/{kind}/{part['layer']}/{number}" in page.links()) >= (rank < 50)
+        link = f"{PROMPT}&off=1.h2,1.3,{_off_name(part)}&token={sweep['token']['id']}"
+        assert (link in page.links()) == (over == "heads" or rank < 50)
+        assert ("pairs" in part) == (rank < 50)
+    titles = [title.text for title in drawn.all("title")[1:]]
+    first = sweep["parts"][0]
+    assert f"change {'+' * (first['change'] > 0)}{number_text(first['change'])}" in titles[0]
+    assert ("No neuron is left" in live.get(f"{address}&cut=1e6").text) == (over == "neurons")
+
+
+def _off_name(part: dict[str, Any]) -> str:
+    return f"{part['layer']}." + (f"h{part['head']}" if part["neuron"] is None else str(part["neuron"]))
+
+
+@pytest.mark.parametrize("wrong", ["over=x", "over=neurons&cut=-1", "over=neurons&cut=nan", "over=neurons&cut=x"])
+def test_a_sweep_of_what_is_no_part(live: TestClient, wrong: str) -> None:
+    answer = live.get(f"{PROMPT}&panel=sweep&{wrong}")
+    assert (answer.status_code, wrong.rpartition("&")[2].partition("=")[0] in answer.text) == (422, True)
 
 
 def pictures(html: str) -> list[Parsed]:

@@ -264,4 +264,5 @@ def test_readers(built: Path, tmp_path: Path) -> None:
     without = Index.open(older)
     missing = [without.all_z(1, "ff_key", "dot"), without.stats(1, "ff.cosines"), without.stats(1, "ff.mismatched")]
     missing += [without.stats(1, "w_o.unembedding"), without.chance("ff_key", "dot")]  # type: ignore[list-item]
-    assert missing == [None] * 5
+    missing += [without.positions(1, 0)]  # type: ignore[list-item]
+    assert missing == [None] * 6

@@ -28,7 +28,7 @@ from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import Listener, contents, copy, faults, quick_build, stamps
 
-STATS = [Piece("stats", layer) for layer in range(3)]
+STATS, HEADS = ([Piece(part, layer) for layer in range(3)] for part in ("stats", "heads"))
 CHANCE = Piece("chance")
 
 
@@ -38,11 +38,11 @@ def test_every_part_has_a_layout_and_a_maker() -> None:
 
 @pytest.fixture
 def before(built: Path, tmp_path: Path) -> Path:
-    """An index as it was built before there were parts: without stats and lines of chance, to the byte."""
+    """An index as it was built before there were parts: without stats, heads and lines of chance, to the byte."""
     index = copy(built, tmp_path)
     manifest = Manifest.load(index)
-    manifest.only(manifest.entries().keys() - {*STATS, CHANCE}).save(index)
-    for piece in (*STATS, CHANCE):
+    manifest.only(manifest.entries().keys() - {*STATS, *HEADS, CHANCE}).save(index)
+    for piece in (*STATS, *HEADS, CHANCE):
         (index / piece.file(1)).unlink()
     assert "parts" not in json.loads((index / MANIFEST).read_text())
     return index
@@ -62,12 +62,15 @@ def test_an_index_of_before_is_extended_and_not_touched(source: Path, built: Pat
 
     progress = Progress(Console(file=output))
     quick_build(source, before.parent, progress)  # type: ignore[arg-type]
-    assert "3 of 3 layers are ready, to add: stats of layers 0-2, lines of chance" in output.getvalue()
+    assert (
+        "3 of 3 layers are ready, to add: stats of layers 0-2, heads of layers 0-2, lines of chance"
+        in output.getvalue()
+    )
     assert contents(before) == contents(built)  # as if they had been made together
     now = stamps(before)
     assert {name for name in now if now[name] != there.get(name)} - {".lock"} == {
         MANIFEST,
-        *(piece.file(1) for piece in (*STATS, CHANCE)),
+        *(piece.file(1) for piece in (*STATS, *HEADS, CHANCE)),
     }
 
 
@@ -164,7 +167,12 @@ def test_what_is_not_known_is_left_alone(source: Path, built: Path, tmp_path: Pa
     (index / STATS[2].file(1)).rename(index / "stats-2.v7.safetensors")
     chance = {"model": json.loads(manifest.parts["chance"]["model"].model_dump_json())}
     stats = {"0": json.loads(manifest.parts["stats"][0].model_dump_json()), "1": entry, "2": newer}
-    edit(index, parts={"chance": chance, "stats": stats, "wires": {"0": wires, "model": wires}}, future={"a": 1})
+    heads = {str(layer): json.loads(entry.model_dump_json()) for layer, entry in manifest.parts["heads"].items()}
+    edit(
+        index,
+        parts={"chance": chance, "heads": heads, "stats": stats, "wires": {"0": wires, "model": wires}},
+        future={"a": 1},
+    )
     content = json.loads((index / MANIFEST).read_text())
 
     listener = Listener()

@@ -42,11 +42,12 @@ from lexiscope.precompute.index.manifest import (
 from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
 from lexiscope.precompute.lab import coverage, inverse, similarity
 from lexiscope.precompute.lab.coverage import PARTIAL_COVERAGE
-from lexiscope.precompute.project import chance, coherence, in_and_out, readability
+from lexiscope.precompute.project import chance, coherence, in_and_out, positions, readability
 from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
 from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PART_NAMES, PRESETS, SIDES, Shape
 from lexiscope.precompute.travel.pull import PULLED, PulledRecord
 from lexiscope.precompute.verify import brute_lists
+from lexiscope.precompute.verify import positions as brute_positions
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
 PAGE = (Path(__file__).parents[3] / "docs" / "format.md").read_text(encoding="utf-8")
@@ -75,6 +76,7 @@ def fields_of_page() -> dict[str, str]:
     ("Nearest tokens", (layout.NEIGHBOURS,)),
     ("Moments of lists", tuple(layout.PER_KIND_OF_STATS.values())),
     ("Lines of chance", (layout.PER_KIND_OF_CHANCE,)),
+    ("Heads", tuple(layout.OF_HEADS.values())),
     ("Shard", (
         layout.PER_KIND, layout.PER_NEURON, layout.PER_SUBHEAD, layout.PER_DIRECTION, layout.PER_MATRIX,
         layout.PER_KIND_OF_DIFFERENCE, layout.PER_MATRIX_OF_DIFFERENCE, layout.INVERTED, layout.PAIRED,
@@ -108,6 +110,15 @@ def test_moments() -> None:
     assert words(PAGE.split("It has parts")[1].split(": ")[0]) == [*layout.PARTS] == [*PART_NAMES]
 
 
+def test_heads() -> None:
+    text = " ".join(section("Heads").split())
+    assert set(layout.LOOKS) < {*words(text)}
+    assert f"N = {positions.POSITIONS} or all" in text
+    assert f"over distances 0 to {positions.POSITIONS - 1};" in text
+    assert f"positions {positions.FIRST_ROW} to N − 2" in text
+    assert (brute_positions.POSITIONS, brute_positions.FIRST_ROW) == (positions.POSITIONS, positions.FIRST_ROW)
+
+
 def test_similarity_and_coherence() -> None:
     text = " ".join(section("Shard").split())
     assert f"from the first {coherence.DEPTH} tokens of a list" in text
@@ -136,7 +147,7 @@ def test_container() -> None:
 
 def test_files_and_fields(tmp_path: Path) -> None:
     names = [row[0] for row in rows(PAGE, "file")]
-    parts = ("vocabulary", "neighbours", "classifier", "lists", "stats", "chance")
+    parts = ("vocabulary", "neighbours", "classifier", "lists", "stats", "heads", "chance")
     listed = [layout.PARTS[part].file(11, 1) for part in parts]
     assert names == [MANIFEST, *listed, TOKENIZER, lab_record.LAB, PULLED]
     assert [row[0] for row in rows(PAGE, "field of pulled.json")] == [*PulledRecord.model_fields]

@@ -36,6 +36,9 @@ def multiplications(work: Callable[[], object]) -> float:
     asks.PromptAsk(text=TEXT, panel=("patterns",), lens="cosine", convention="exact"),
     asks.PromptAsk(text=TEXT, panel=("evolution",), off=OFF),
     asks.PromptAsk(text=TEXT, panel=("attribution",)),
+    asks.PromptAsk(text=TEXT, panel=("sweep",)),
+    asks.PromptAsk(text=TEXT, panel=("sweep",), over="neurons"),
+    asks.PromptAsk(text=TEXT, panel=("updates",), layer=1),
 ])  # fmt: skip
 def test_a_run(case: Case, ask: asks.PromptAsk) -> None:
     tokens, s = case.engine.token_count(ask.text), case.engine.shape

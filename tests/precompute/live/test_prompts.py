@@ -12,7 +12,9 @@ from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from tests.precompute.live.reference import TEXT, Case, changed, ids, numbers
 
-PANELS = ("evolution", "attention", "patterns", "sheet", "neurons", "heads", "coverage", "attribution")
+PANELS = (
+    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "coverage", "attribution", "sweep",
+)  # fmt: skip
 TOUCHES: list[dict[str, Any]] = [
     {"kind": "head", "layer": 1, "head": 2},
     {"kind": "neuron", "layer": 0, "neuron": 1, "value": 3.0},
@@ -131,7 +133,9 @@ def test_progress_rises_to_the_end(case: Case) -> None:
     shares = [share for _, share in steps]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < 0.5 < 0.9 < shares[-1] <= 1
-    assert {stage for stage, _ in steps} == {"run", "evolution", "patterns", "sheet", "coverage"}
+    assert {stage for stage, _ in steps} == {
+        "run", "evolution", "patterns", "sheet", "updates", "coverage", "sweep",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])

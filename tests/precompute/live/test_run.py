@@ -12,10 +12,11 @@ from torch import Tensor
 
 from lexiscope.precompute.errors import BadWeights
 from lexiscope.precompute.live.engine import Engine
-from lexiscope.precompute.live.run import Rotation, Watcher, run
+from lexiscope.precompute.live.run import Watcher, run
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
+from lexiscope.precompute.weights.architectures.base import Rotation
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, changed, close, make_case
 from tests.support.models import tiny_gpt2, tiny_llama

@@ -1,6 +1,7 @@
 """Whatever visitors type is read or refused, and what is written back is read as the same."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,10 +10,9 @@ from hypothesis import strategies as st
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.grammar import (
-    parse_mean,
     parse_off,
     parse_pairs,
-    parse_patch,
+    parse_replaced,
     parse_set,
     parse_terms,
     write_off,
@@ -23,7 +23,7 @@ from lexiscope.precompute.live.wire.grammar import (
 
 READERS: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
     "words": (parse_terms, write_terms), "pairs": (parse_pairs, write_pairs), "off": (parse_off, write_off),
-    "set": (parse_set, write_set), "mean": (parse_mean, write_off), "patch": (parse_patch, write_off),
+    "set": (parse_set, write_set), "mean": (partial(parse_replaced, "mean"), write_off),
 }  # fmt: skip
 
 

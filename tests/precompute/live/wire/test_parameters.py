@@ -1,19 +1,19 @@
 """Layers, neurons and heads that visitors type: read as meant, written back in one way, refused with a reason."""
 
+from typing import Literal
+
 import pytest
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.grammar import (
     HeadOff,
-    Mean,
     NeuronSet,
-    Patch,
+    Replaced,
     moved_change,
     parse_layers,
-    parse_mean,
     parse_neurons,
     parse_off,
-    parse_patch,
+    parse_replaced,
     parse_set,
     without_change,
     write_layers,
@@ -72,15 +72,14 @@ def test_changes() -> None:
             parse_set(wrong)
 
 
-def test_what_is_replaced_is_named_as_what_is_off() -> None:
-    typed, written = "10.2361, L8H11@3 8.h11@3", "10.2361,8.h11@3"
-    assert parse_mean(typed) == (Mean(layer=10, neuron=2361), Mean(layer=8, head=11, position=3))
-    assert parse_patch(typed) == (Patch(layer=10, neuron=2361), Patch(layer=8, head=11, position=3))
-    assert write_off(parse_mean(typed)) == write_off(parse_patch(typed)) == written
-    for parse, name in ((parse_mean, "mean"), (parse_patch, "patch")):
-        for wrong in ("10", "8.h", "1.2:3", "8.h11@x"):
-            with pytest.raises(BadRequest, match=f"{name} = "):
-                parse(wrong)
+@pytest.mark.parametrize("kind", ["mean", "patch"])
+def test_what_is_replaced_is_named_as_what_is_off(kind: Literal["mean", "patch"]) -> None:
+    found = parse_replaced(kind, "10.2361, L8H11@3 8.h11@3")
+    assert found == (Replaced(kind=kind, layer=10, neuron=2361), Replaced(kind=kind, layer=8, head=11, position=3))
+    assert write_off(found) == "10.2361,8.h11@3"
+    for wrong in ("10", "8.h", "1.2:3", "8.h11@x"):
+        with pytest.raises(BadRequest, match=f"{kind} = "):
+            parse_replaced(kind, wrong)
 
 
 @pytest.mark.parametrize(("changes", "name", "position", "moved"), [
