@@ -25,16 +25,16 @@ PAIRS = WordPair(source="France", target="Paris"), WordPair(source="dog", target
 
 @pytest.mark.parametrize("family", ARCHETYPES)
 def test_an_index_is_the_same(family: str, family_folder: Callable[[str], Path], tmp_path: Path) -> None:
-    """Every file is equal but for moments and lines of chance, which a device sums in an order of its own, and the
-    manifest."""
+    """Every file is equal but for moments, lines of chance and numbers of heads, which a device sums in an order of
+    its own, and the manifest."""
     folders = [
         quick_build(family_folder(family), tmp_path / device, device=device, layers=(1,))
         for device in ("cpu", other_device())
     ]
     here, there = map(contents, folders)
     assert here.keys() == there.keys()
-    stats = {name for name in here if name.startswith(("stats-", "chance"))}
-    assert len(stats) == 2
+    stats = {name for name in here if name.startswith(("stats-", "chance", "heads-"))}
+    assert len(stats) == 3
     assert {name for name in here if here[name] != there[name]} <= {"manifest.json"} | stats
     for name in stats:
         ours, theirs = (load_file(folder / name) for folder in folders)

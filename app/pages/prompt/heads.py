@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.html.numbers import percent
 from lexiscope.app.pages.prompt.panel import Panel, Record
-from lexiscope.precompute.live.wire.answers import HeadSummary
+from lexiscope.precompute.live.wire.answers import HeadSummary, Token
 
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
@@ -19,7 +19,8 @@ MEASURES: Mapping[HeadMeasure, str] = {
     "entropy": "entropy", "distance": "distance", "moves": "moves",
 }  # fmt: skip
 OF_WORDS: tuple[HeadMeasure, ...] = ("repeats", "self", "letter")  # measures of each of the three lists
-LISTS = {"looks_for": "looks for", "found_by": "is found by", "sends": "sends"}
+HeadList = Literal["looks_for", "found_by", "sends"]
+LISTS: Mapping[HeadList, str] = {"looks_for": "looks for", "found_by": "is found by", "sends": "sends"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,21 @@ class MeasuredHead:
     value: float  # for measures of words, that of the list with the most
     text: str
     of: str  # the words of LISTS; "" for other measures
+    repeated: Sequence[Token]  # words of that list
 
 
-def measured(head: HeadSummary, by: HeadMeasure) -> MeasuredHead:
+def measured(head: HeadSummary, by: HeadMeasure, side: HeadList | None = None) -> MeasuredHead:
     value: Any = head[by]
     if by not in OF_WORDS:
-        return MeasuredHead(head, value, f"{value:.2f}" if by in ("entropy", "distance") else percent(value), "")
-    of = max(LISTS, key=value.__getitem__)
-    return MeasuredHead(head, value[of], percent(value[of]), LISTS[of])
+        return MeasuredHead(head, value, f"{value:.2f}" if by in ("entropy", "distance") else percent(value), "", ())
+    of: HeadList = side or max(LISTS, key=value.__getitem__)
+    text = percent(value[of]) if value[of] else "0"
+    return MeasuredHead(head, value[of], text, LISTS[of], head["repeated"][of])
 
 
-def measured_heads(heads: Sequence[HeadSummary], by: HeadMeasure) -> list[MeasuredHead]:
+def measured_heads(heads: Sequence[HeadSummary], by: HeadMeasure, side: HeadList | None) -> list[MeasuredHead]:
     """Return all heads, those with the most of a measure first."""
-    return sorted((measured(head, by) for head in heads), key=lambda each: -each.value)
+    return sorted((measured(head, by, side) for head in heads), key=lambda each: -each.value)
 
 
 def rows(view: "PromptView") -> Iterator[Record]:
@@ -55,8 +58,9 @@ def rows(view: "PromptView") -> Iterator[Record]:
             shares: Any = head[measure]
             for name in LISTS:
                 yield {**where, "part": name, "measure": measure, "value": shares[name]}
-        for rank, token in enumerate(head["repeated"], 1):
-            yield {**where, "part": "repeated", "rank": rank, "token": token}
+        for name in LISTS:
+            for rank, token in enumerate(head["repeated"][name], 1):
+                yield {**where, "part": name, "rank": rank, "token": token}
 
 
 def _share(measure: HeadMeasure) -> Column:
@@ -65,7 +69,8 @@ def _share(measure: HeadMeasure) -> Column:
 
 COLUMNS = (
     Column("layer", "number"), Column("head", "number"), *map(_share, OF_WORDS),
-    Column("repeated", "words", heading="repeated words"), Column("first", "ratio", heading=MEASURES["first"]),
+    Column("repeated", "words", lambda head: measured(head, "repeats").repeated, "words"),
+    Column("first", "ratio", heading=MEASURES["first"]),
     Column("entropy", "number"), Column("distance", "number"), Column("moves", "ratio"),
     Column("rests", get=lambda head: "rests" if head["rests"] else ""),
 )  # fmt: skip
@@ -74,7 +79,7 @@ COLUMNS = (
 def tables(view: "PromptView") -> list[Table]:
     if view.heads is None:
         return []
-    heads = [each.head for each in measured_heads(view.heads, view.by)]
+    heads = [each.head for each in measured_heads(view.heads, view.by, view.side)]
     return [Table(f"{view.model}, heads by {MEASURES[view.by]}", COLUMNS, heads)]
 
 

@@ -18,7 +18,7 @@ from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
-from lexiscope.app.pages.prompt.heads import MEASURES, HeadMeasure, MeasuredHead, measured_heads
+from lexiscope.app.pages.prompt.heads import MEASURES, HeadList, HeadMeasure, MeasuredHead, measured_heads
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.patterns import RepeatedWord
@@ -37,6 +37,7 @@ from lexiscope.precompute.live.wire.answers import (
     HeadPattern,
     HeadSummary,
     MeanOver,
+    Positions,
     Predicted,
     PromptAnswer,
     Right,
@@ -84,6 +85,8 @@ class PromptQuery(SheetArguments):
     )
 
     by: HeadMeasure = Field("repeats", description=f"What the map of `heads` is coloured by: {', '.join(MEASURES)}")
+
+    side: HeadList | None = Field(None, description="Of `by`: the list whose words count; that with the most")
 
     @model_validator(mode="before")
     @classmethod
@@ -141,8 +144,10 @@ class PromptView(ViewOfModel):
     strongest: list[TextNeuron] | None = None
     updates: list[Update] | None = None
     by: HeadMeasure = "repeats"  # what the map of the panel `heads` is coloured by
+    side: HeadList | None = None
     heads: list[HeadSummary] | None = None
     letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
+    positions: Positions | None = None
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
     sweep: Sweep | None = None
@@ -178,7 +183,7 @@ class PromptView(ViewOfModel):
     @property
     def measured_heads(self) -> list[MeasuredHead]:
         """Return all heads, those with the most of the map's measure first."""
-        return measured_heads(self.heads or (), self.by)
+        return measured_heads(self.heads or (), self.by, self.side)
 
     @property
     def sheet_table(self) -> Table:
@@ -248,6 +253,7 @@ def _view(site: ModelSite, ask: SheetArguments, answer: PromptAnswer | None) -> 
         lens=ask.lens,
         rows=ask.rows,
         by=getattr(ask, "by", "repeats"),
+        side=getattr(ask, "side", None),
         from_text=ask.from_,
         changes=[change_of(kind, change) for kind in CHANGES for change in getattr(ask, kind)],
         **fields,

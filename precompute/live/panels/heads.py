@@ -126,14 +126,15 @@ def summaries(run: PanelRun) -> Iterator[HeadSummary]:
             lists = {
                 name: [[surfaces[token["id"]] for token in of_head[at][name][:k]] for at in positions] for name in LISTS
             }
-            most = max(LISTS, key=lambda name: repeated_share(lists[name]))
-            counts = Counter(token["id"] for at in positions for token in of_head[at][most][:k])
-            tokens = {surfaces[token]: token for token, _ in reversed(counts.most_common())}
-            repeated: list[Token] = [{"id": tokens[word]} for word in repeated_words(lists[most])[:REPEATED]]
+            repeated: dict[str, list[Token]] = {}
+            for name in LISTS:
+                counts = Counter(token["id"] for at in positions for token in of_head[at][name][:k])
+                tokens = {surfaces[token]: token for token, _ in reversed(counts.most_common())}
+                repeated[name] = [{"id": tokens[word]} for word in repeated_words(lists[name])[:REPEATED]]
             yield {
                 "layer": layer, "head": head, "first": first, "entropy": entropy, "distance": distance, "moves": moves,
                 "rests": moves < RESTS, "self": of_lists(lambda listed: own_share(own, listed), lists),
-                "repeats": of_lists(repeated_share, lists), "repeated": repeated,
+                "repeats": of_lists(repeated_share, lists), "repeated": repeated,  # type: ignore[typeddict-item]
                 "letter": of_lists(lambda listed: letter_share(own, listed), lists),
             }  # fmt: skip
 

@@ -232,7 +232,8 @@ def test_models_at_once_have_the_bytes_of_local_builds(
     assert "2 machines with room for 2 tasks at once, of 2 threads" in text
     assert "3 models: 0 of 9 layers are ready, 9 to build" in text
     assert "nothing changed in layer 0" in text
-    assert [path.name for path in machines.temporary.iterdir()] == ["ray"]
+    left = {path.name for path in machines.temporary.iterdir()}
+    assert {name for name in left if not name.startswith("torchinductor")} == {"ray"}  # torch's own, by transformers
     failed, text = on_ray(tmp_path / "ray", *sources)
     assert (failed, text.count("was up to date already, nothing to do")) == (0, 3)
 

@@ -1,16 +1,23 @@
 """What heads do in a run: their attention and what they write are those of `transformers`, the kinds of their words are
 counted anew from the lists of the sheet; and heads that were made to be of a kind are found."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lexiscope.precompute.index.tokens import TokenTable, is_special, token_bytes
+from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, ids
+from tests.support.models import tiny_gpt2
 from tests.support.nets import Run
+from tests.support.planted import D_HEAD, Weights, pieces, token_numbers, tokenizer_json, vocabulary
 
 LISTS = ("looks_for", "found_by", "sends")
 
@@ -117,3 +124,35 @@ def test_together_with_the_sheet_lists_cost_once(case: Case) -> None:
         for panel in (("heads",), ("sheet", "heads"), ("sheet",))
     )
     assert sheet <= both < 1.1 * sheet < alone + sheet
+
+
+def test_four_kinds_of_planted_heads_are_found(tmp_path: Path) -> None:
+    """Of a model's heads, one looks for and sends the token itself, one sends a word with its first letter, one the
+    same word always, and one nothing."""
+    source = tiny_gpt2(tmp_path, d_vocab=len(pieces()), n_layers=1, n_heads=8, d_model=8 * D_HEAD, d_mlp=16)
+    (source / "tokenizer.json").write_text(tokenizer_json())
+    weights = Weights(load_file(source / "model.safetensors"), token_numbers())
+    by_letter: dict[str, list[str]] = {}
+    for text in filter(re.compile(" [a-z]{3,}").fullmatch, vocabulary()):
+        by_letter.setdefault(text[1], []).append(text)
+    pairs = [(words[0], words[1]) for words in by_letter.values() if len(words) > 1][:6]
+    own = [(word, word) for word, _ in pairs]
+    always = next(word for word in by_letter["s"] if word not in {word for pair in pairs for word in pair})
+    weights.head("qk", 0, 0, own)
+    weights.head("vo", 0, 0, own)
+    weights.head("vo", 0, 1, pairs)
+    weights.head("vo", 0, 2, [(word, always) for word, _ in pairs])
+    weights.head("vo", 0, 3, [])
+    weights.tensors["transformer.wpe.weight"] *= 0
+    save_file({name: each.contiguous() for name, each in weights.tensors.items()}, source / "model.safetensors")
+    engine = Engine.load(Checkpoint.open(source), device="cpu")
+    (answer,) = engine.prompts([PromptAsk(text="".join(word for word, _ in pairs), panel=("heads",), k=1)])
+    assert isinstance(answer, dict), answer
+    itself, letter, repeats, rests = (answer["heads"] or [])[:4]
+    assert len(answer["tokens"]) == len(pairs)
+    assert (itself["self"]["looks_for"], itself["self"]["sends"]) == (1, 1)
+    assert (letter["letter"]["sends"], letter["self"]["sends"]) == (1, 0)
+    assert (repeats["repeats"]["sends"], repeats["letter"]["sends"]) == (1, 0)
+    assert [token["id"] for token in repeats["repeated"]["sends"]] == [token_numbers()[always]]
+    assert [head["rests"] for head in (itself, letter, repeats, rests)] == [False, False, False, True]
+    assert answer["letter_chance"] < 0.2  # type: ignore[operator]
