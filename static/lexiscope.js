@@ -222,6 +222,9 @@
   function arrived() {
     const main = find("#main");
     makeToolbars();
+    all(".tabs").forEach((bar) => { // on phones the tabs scroll: the chosen one is seen
+      if (!bar.scrollLeft) bar.scrollLeft = find("[aria-current]", bar).offsetLeft - bar.offsetLeft - 16;
+    });
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     rememberPage();

@@ -138,7 +138,7 @@ def test_the_sheet(visit: OpenTab, script: bool) -> None:
     page.get_by_label("Layer", exact=True).select_option("1")
     page.get_by_label("Word", exact=True).fill("dog")
     page.get_by_label("Word", exact=True).press("Enter")
-    expect(page.get_by_text("Lists with")).to_be_visible()
+    expect(page.get_by_text("in a list")).to_be_visible()
     assert "layer=1" in tab.path
     assert "page=" not in tab.path
     for name in names.all_inner_texts():
