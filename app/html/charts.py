@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
-from lexiscope.app.html.numbers import HEAT_STEPS, percent, ratio
+from lexiscope.app.html.numbers import HEAT_STEPS, number, percent, ratio
 from lexiscope.app.lists.view import Token, visible
 from lexiscope.precompute.index.layer.lists import HeadPositions
-from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms, Update
+from lexiscope.precompute.live.wire.answers import CoverageRow, DistanceScore, LayerTerms, Update
 from lexiscope.precompute.shape import DIRECTION_KINDS
 
 WINDOW = 24  # how many positions of a text are shown beside each other
@@ -95,6 +95,15 @@ def update_charts(rows: Sequence[Update], n_tokens: int) -> list[LineChart]:
             f"Predictions changed, of {n_tokens}", "layer", layers, lines(lambda row: row["changed"]), "{:.0f}".format
         ),
     ]
+
+
+def distance_charts(rows: Sequence[DistanceScore]) -> list[LineChart]:
+    """Chart by distance what one head's mean query and mean key score, and where it looks by that and in the run."""
+    along = [row["distance"] for row in rows]
+    alone = Line("by distance alone", "alone", [row["alone"] for row in rows], "first")
+    in_run = Line("in this run", "this run", [row["attention"] for row in rows], "second", "square", dashed=True)
+    scores = LineChart("Score", "distance", along, [Line("score", "", [row["score"] for row in rows], "plain")], number)
+    return [scores, LineChart("Attention", "distance", along, [alone, in_run], percent)]
 
 
 def stitching_charts(runs: Sequence[Mapping[str, Any]], a: str, b: str) -> list[LineChart]:

@@ -183,6 +183,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "count_hubs": hubs.count,
         "coverage_charts": charts.coverage_charts,
         "crowded_lists": hubs.crowded,
+        "distance_charts": charts.distance_charts,
         "example_names": example_names,
         "example_texts": example_texts,
         "expected_heads": numbers.expected,

@@ -18,6 +18,7 @@ from torch import Tensor
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
 from lexiscope.precompute.weights.architectures.base import Rotation
+from lexiscope.precompute.weights.architectures.family import NormName
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Watcher:
     def stream(self, layer: int, after: str, x: Tensor) -> None:
         """Take the stream x (B, T, d_model) after the embedding (as layer 0), after a layer's attention, or after its
         ff."""
+
+    def before_norm(self, x: Tensor) -> None:
+        """Take what each norm is given whose output attention reads, and in an encoder also of the norm between
+        attention and FF, (B, T, d_model). Only models with learned positions show it."""
 
     def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:
         """Take the states x (B, T, d_model) that heads read, the attention weights (B, n_heads, T, T) and the mixed
@@ -113,7 +118,10 @@ class _Hooks:
                 w_q, w_o, ff_key, ff_value = (
                     model.module_of(layer, model.linears[kind]) for kind in ("w_q", "w_o", "ff_key", "ff_value")
                 )
+                names: tuple[NormName, ...] = ("attention",) if self.w.shape.causal else ("attention", "ff")
+                norms = [model.norm(name, layer) for name in names if self.w.shape.positions == "learned"]
                 for handle in (
+                    *(norm.register_forward_pre_hook(self.before_norm) for norm in norms),
                     block.register_forward_pre_hook(partial(self.before_layer, layer), with_kwargs=True),
                     attention.register_forward_pre_hook(self.before_attention, with_kwargs=True),
                     w_q.register_forward_pre_hook(self.before_queries),
@@ -160,6 +168,9 @@ class _Hooks:
 
     def after_attention(self, layer: int, _: Any, __: Any, output: tuple[Tensor, ...]) -> None:
         self.watcher.attention(layer, self.read, output[1], self.mixed.transpose(1, 2), self.rotation)
+
+    def before_norm(self, _: Any, args: tuple[Tensor]) -> None:
+        self.watcher.before_norm(args[0].view(self.B, self.T, -1))
 
     def between(self, layer: int, stream: Tensor) -> None:
         self.watcher.stream(layer, "attention", stream.view(self.B, self.T, -1))

@@ -17,7 +17,7 @@ from tests.support.site import GPT2, LLAMA
 from tests.support.workers import listening
 
 PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"
-ALL_PANELS = "evolution,attention,patterns,sheet,neurons,heads,coverage,attribution,sweep"
+ALL_PANELS = "evolution,attention,patterns,sheet,updates,neurons,heads,positions,coverage,attribution,sweep"
 PAGES = {
     "seeds": f"/{LLAMA}/seeds?words=dog,lion&kind=ff_value,w_o&heads=1&k=8",
     "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs&source=first",

@@ -37,6 +37,7 @@ from lexiscope.precompute.live.wire.answers import (
     HeadPattern,
     HeadSummary,
     MeanOver,
+    Positions,
     Predicted,
     PromptAnswer,
     Right,
@@ -146,6 +147,7 @@ class PromptView(ViewOfModel):
     side: HeadList | None = None
     heads: list[HeadSummary] | None = None
     letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
+    positions: Positions | None = None
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
     sweep: Sweep | None = None

@@ -153,8 +153,8 @@ class _Choice:
         self.sought: frozenset[int] | None = None
         if ask.word:
             number = TOKEN_ID.fullmatch(ask.word.strip())
-            by_id = {int(number[1])} & {*range(site.index.shape.d_vocab)} if number else ()
-            self.sought = frozenset(by_id).union(token_search(self.tokens).tokens(ask.word))
+            by_id = {int(number[1])} if number and int(number[1]) < site.index.shape.d_vocab else set()
+            self.sought = frozenset(by_id.union(token_search(self.tokens).tokens(ask.word)))
         self.biased = biased_tokens(site.index, stored_lens(site.index, ask.lens)) if ask.bias else b""
 
     def heads(self, rows: Iterable[Row]) -> list[Row]:

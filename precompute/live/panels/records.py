@@ -26,6 +26,7 @@ Keep = Literal[
     "chosen", "every",  # what the heads of the chosen layer, or of every layer, do
     "keys", "coefficients", "peaks", "neurons",  # FF: at the position; the largest of each neuron; of some, everywhere
     "columns",  # FF: everywhere, of the strongest neurons of each layer
+    "before_norms",  # what norms are given, from learned positions to the last layer's attention
 ]  # fmt: skip
 
 
@@ -73,6 +74,7 @@ class Record:
     streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
     weights: dict[int, Tensor] = field(default_factory=dict)  # attention: layer -> (n_heads, T, T)
     heads: dict[int, LayerHeads] = field(default_factory=dict)  # patterns: by layer
+    before_norms: list[Tensor] = field(default_factory=list)  # positions: (T, d_model), in the order of the run
     columns: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # sheet: by layer, as `strongest`
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
     first: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, |coefficient| at position 0
@@ -132,6 +134,11 @@ class Recorder(Watcher):
                 record.steps.append(x[b, record.position].clone())
             if "states" in record.keeps and after == "ff":
                 record.states.append(x[b, : len(record.tokens)])
+
+    def before_norm(self, x: Tensor) -> None:
+        for b, record in enumerate(self.records):
+            if "before_norms" in record.keeps:
+                record.before_norms.append(x[b, : len(record.tokens)])
 
     def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:
         for b, record in enumerate(self.records):

@@ -11,8 +11,9 @@ from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts, Side
 
 PanelName = Literal[
-    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "coverage", "attribution", "sweep"
-]
+    "evolution", "attention", "patterns", "sheet", "updates", "neurons", "heads", "positions",
+    "coverage", "attribution", "sweep",
+]  # fmt: skip
 Baseline = Literal["pairs", "words"]  # what shuffled targets are: other pairs' targets, or random words
 
 CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
@@ -310,6 +311,69 @@ class HeadSummary(TypedDict):
     repeated: RepeatedTokens  # the words that repeat most
 
 
+class PositionShares(TypedDict):
+    """Where a head looks: mean shares of its weights over all positions but the first."""
+
+    first: float  # on the first position
+    previous: float  # on the position before
+    same: float  # on the position itself
+    next: float | None  # on the position after; a last one counts 0. None in a decoder, which sees none
+
+
+class ScoreParts(TypedDict):
+    """What a head's scores consist of where positions are learned: products of the query's part, named first, with the
+    key's. Their sum is the score."""
+
+    position_position: float
+    position_content: float
+    content_position: float
+    content_content: float
+    biases: float  # all terms with a bias of queries or keys
+
+
+class PositionsOfHead(PositionShares):
+    """Where one head would look by position alone, and where it looks in this run."""
+
+    layer: int
+    head: int
+    words: str | None  # which of these has at least half: "previous token", ...; None: none
+    attention: PositionShares  # in this run
+    parts: ScoreParts | None  # shares of the variance of its scores over keys, sum 1; None: positions are not learned
+
+
+class DistanceScore(TypedDict):
+    """A head at one distance between query and key."""
+
+    distance: int
+    score: float  # of the mean query with the mean key
+    alone: float  # the mean weight at this distance by position alone
+    attention: float  # in this run
+
+
+class KeyScore(ScoreParts):
+    """The score of one key for the chosen position."""
+
+    position: int  # the key's
+    score: float
+    weight: float  # of attention
+
+
+class ChosenPositions(TypedDict):
+    """The head that was asked about."""
+
+    layer: int
+    head: int
+    distances: list[DistanceScore] | None  # from 0 on, where positions are rotary
+    keys: list[KeyScore] | None  # of all positions that the chosen one sees, where positions are learned
+
+
+class Positions(TypedDict):
+    by: Literal["position", "distance"]  # whether positions are learned, or rotary
+    even: float | None  # each share if attention were spread evenly; None: the text has one token
+    heads: list[PositionsOfHead]  # of all layers; none where the text has one token
+    chosen: ChosenPositions | None  # None unless a head was asked about
+
+
 class CoverageRow(TypedDict):
     """The paper's R_k at the chosen position: the share of the hidden state's first k tokens that are also among the
     first tokens of an active vector."""
@@ -447,6 +511,7 @@ class PromptAnswer(Beside):
     updates: NotRequired[list[Update] | None]
     heads: NotRequired[list[HeadSummary] | None]  # of all layers
     letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
+    positions: NotRequired[Positions | None]
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
     sweep: NotRequired[Sweep | None]

@@ -16,7 +16,7 @@ from tests.support.site import GPT2, TEXT
 
 pytestmark = pytest.mark.slow
 
-PANELS = ("evolution", "attention", "patterns", "updates", "neurons", "coverage", "attribution")
+PANELS = ("evolution", "attention", "patterns", "neurons", "coverage", "attribution")
 
 
 @pytest.fixture(scope="module")

@@ -233,6 +233,13 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     check("token_id", ((token["id"],) for token in view["neuron"]["key"]), panel="neuron", part="key")
     covered = ((row["layer"], row["kind"], row["covered"]) for row in view["coverage"])
     check("layer part value", covered, panel="coverage", measure="covered")
+    positions = view["positions"]
+    check("layer head value", ((h["layer"], h["head"], h["first"]) for h in positions["heads"]), panel="positions",
+          part="alone", measure="first")  # fmt: skip
+    parts = [(h["layer"], h["head"], h["parts"]["biases"]) for h in positions["heads"]]
+    check("layer head value", parts, panel="positions", part="variance", measure="biases")
+    keys = [(1, key["position"], key["score"]) for key in positions["chosen"]["keys"]]
+    check("position to_position value", keys, panel="positions", part="by_key", measure="score")
     attribution = view["attribution"]
     check("token_id value", [(attribution["token"]["id"], attribution["logit"])], panel="attribution", part="logit")
     check("value", [(attribution["baseline"],)], panel="attribution", part="baseline")
@@ -442,6 +449,23 @@ def test_the_path_to_a_word(live: TestClient, asked: dict[str, str | int]) -> No
     assert by_class.count("takes") == len(lowering) > 0
     columns = min(view["position"] + 1, 10)
     assert 1 <= by_class.count("stream") + by_class.count("stream here") <= columns
+
+
+def test_heads_by_position_lead_to_the_chosen_one(live: TestClient) -> None:
+    """It has parts of scores where positions are learned, and charts by distance where they are rotary."""
+    address = f"{PROMPT}&panel=positions"
+    view = live.get(format_address(address, "json")).json()["positions"]
+    assert (view["by"], view["chosen"]) == ("position", None)
+    links = [link for link in parsed(live.get(address).text).links() if link.endswith("#chosen-head")]
+    for head in view["heads"]:
+        assert any(f"layer={head['layer']}&head={head['head']}" in link for link in links)
+    chosen = live.get(f"{address}&layer=1&head=2").text
+    assert f"/{GPT2}/head/1/2" in parsed(chosen).links()
+    assert "of the variance" in chosen
+    rotary = parsed(live.get(f"/{LLAMA}/prompt?text=the+dog+and&panel=positions&layer=1&head=2").text)
+    assert len(rotary.all("svg", **{"class": "chart", "role": "img"})) == 2
+    alone = live.get(f"/{GPT2}/prompt?text=a&panel=positions")
+    assert "A single token has no other position" in alone.text
 
 
 @pytest.mark.parametrize(("text", "large", "small"), [(TEXT, 1, 1), (TEXT + " dog" * 30, 2, 5)])

@@ -23,7 +23,9 @@ from lexiscope.precompute.live.wire.protocol import WEIGHTS_HEADER, ErrorAnswer,
 from tests.support.site import GPT2
 from tests.support.workers import PROMPT, SEEDS, HeldEngine, get, in_thread, listening, post, until, worker_app
 
-LIMITS = {"queue": 4, "seeds_limit": 8, "prompt_tokens": 60, "batch_wait_ms": 20, "access_log": True}
+LIMITS = {
+    "queue": 4, "seeds_limit": 8, "prompt_tokens": 60, "sheet_rows": 40, "batch_wait_ms": 20, "access_log": True,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("/prompt", b'{"text": "dog", "layer": 1%s}' % (b"0" * 30), 422, "layer"),
     ("/prompt", b'{"text": "dog", "off": "0.h99"}', 404, "head 99"),
     ("/prompt/events", b'{"text": ""}', 422, "text"),
+    ("/prompt", json.dumps({**PROMPT, "panel": ["sheet"]}).encode(), 413, "up to 40 (the setting sheet_rows)"),
     ("/states", json.dumps({"text": LONG}).encode(), 413, "tokens: up to 60 are read (the setting prompt_tokens)"),
     ("/states", b'{"text": "dog", "layer": 99}', 404, "layer 99 does not exist here"),
     ("/states-reading", b'{"states": "AAAA"}', 422, "the states have 3 bytes"),
