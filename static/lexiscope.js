@@ -51,6 +51,7 @@
   function makeToolbars() {
     all(".tools").forEach((bar) => bar.setAttribute("role", "toolbar"));
     all(".tools, .strip, .grid thead").forEach((bar) => tools(bar).forEach((tool, at) => { tool.tabIndex = at ? -1 : 0; }));
+    all(".tabs").forEach((bar) => { bar.scrollLeft = find("[aria-current]", bar).offsetLeft - bar.offsetLeft - 16; }); // on phones they scroll
   }
   document.addEventListener("keydown", (event) => {
     const bar = event.target.closest(".tools, .strip, .grid thead");
@@ -222,9 +223,6 @@
   function arrived() {
     const main = find("#main");
     makeToolbars();
-    all(".tabs").forEach((bar) => { // on phones the tabs scroll: the chosen one is seen
-      if (!bar.scrollLeft) bar.scrollLeft = find("[aria-current]", bar).offsetLeft - bar.offsetLeft - 16;
-    });
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     rememberPage();
