@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.panels import sweep as panel
+from lexiscope.precompute.live.run import run as real_run
 from lexiscope.precompute.live.wire.answers import Sweep, SweptPart
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
@@ -67,7 +68,8 @@ def test_each_change_is_that_of_transformers(every: Case, over: str, position: i
 
 def test_other_changes_stay(every: Case) -> None:
     """They hold in every run; what is off at all positions is left out, what is set is switched off."""
-    tokens, changes = every.engine.words.prompt(TEXT), [*TOUCHES, NeuronSet(layer=2, neuron=4, value=2.0, position=1)]
+    tokens = every.engine.words.prompt(TEXT)
+    changes: list[Change] = [*TOUCHES, NeuronSet(layer=2, neuron=4, value=2.0, position=1)]
     at = every.engine.words.usual_position(tokens)
     whole = log_p(every, tokens, at, 11, changes)
     for over in ("heads", "neurons"):
@@ -137,14 +139,14 @@ def test_the_strongest_neurons_are_tried(case: Case, monkeypatch: pytest.MonkeyP
 
 def test_passes_are_bounded(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several passes say the same as one, also where memory is short; a text of one token has a sweep, too."""
-    whole, sizes, real = swept(case), list[int](), panel.run
+    whole, sizes = swept(case), list[int]()
     tokens = len(case.engine.words.prompt(TEXT))
 
     def run(*args: Any) -> torch.Tensor:
         sizes.append(len(args[3]))
         if len(args[3]) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(*args)
+        return real_run(*args)
 
     monkeypatch.setattr(panel, "run", run)
     monkeypatch.setattr(panel, "MOST_PASS_TOKENS", 6 * tokens)
