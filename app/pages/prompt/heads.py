@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.html.numbers import percent
 from lexiscope.app.pages.prompt.panel import Panel, Record
-from lexiscope.precompute.live.wire.answers import HeadSummary, Token
+from lexiscope.precompute.live.wire.answers import HeadList, HeadSummary, Token
 
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
@@ -19,7 +19,6 @@ MEASURES: Mapping[HeadMeasure, str] = {
     "entropy": "entropy", "distance": "distance", "moves": "moves",
 }  # fmt: skip
 OF_WORDS: tuple[HeadMeasure, ...] = ("repeats", "self", "letter")  # measures of each of the three lists
-HeadList = Literal["looks_for", "found_by", "sends"]
 LISTS: Mapping[HeadList, str] = {"looks_for": "looks for", "found_by": "is found by", "sends": "sends"}
 
 

@@ -17,7 +17,7 @@ from lexiscope.app.lists.view import Token, tokens_of
 from lexiscope.app.pages.page import ModelSite, PageNumber
 from lexiscope.app.pages.prompt.panel import Panel
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.wire.answers import Sheet
+from lexiscope.precompute.live.wire.answers import HEAD_LISTS, Sheet
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments
 from lexiscope.precompute.shape import Shape
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
 NEURON_TOKENS = 5  # how many tokens of a neuron's key and value are shown
-HEAD_LISTS = ("looks_for", "found_by", "sends")
 Rows = Literal["heads", "neurons"]
 Row = Any  # a SheetHead or a SheetNeuron
 

@@ -67,7 +67,8 @@ def test_each_change_is_that_of_transformers(every: Case, over: str, position: i
 
 def test_other_changes_stay(every: Case) -> None:
     """They hold in every run; what is off at all positions is left out, what is set is switched off."""
-    tokens, changes = every.engine.words.prompt(TEXT), [*TOUCHES, NeuronSet(layer=2, neuron=4, value=2.0, position=1)]
+    tokens = every.engine.words.prompt(TEXT)
+    changes: list[Change] = [*TOUCHES, NeuronSet(layer=2, neuron=4, value=2.0, position=1)]
     at = every.engine.words.usual_position(tokens)
     whole = log_p(every, tokens, at, 11, changes)
     for over in ("heads", "neurons"):
@@ -137,7 +138,7 @@ def test_the_strongest_neurons_are_tried(case: Case, monkeypatch: pytest.MonkeyP
 
 def test_passes_are_bounded(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several passes say the same as one, also where memory is short; a text of one token has a sweep, too."""
-    whole, sizes, real = swept(case), list[int](), panel.run
+    whole, sizes, real = swept(case), list[int](), panel.run  # type: ignore[attr-defined]
     tokens = len(case.engine.words.prompt(TEXT))
 
     def run(*args: Any) -> torch.Tensor:
