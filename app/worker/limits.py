@@ -131,6 +131,9 @@ def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> It
         case asks.PromptAsk():
             if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):
                 yield f"up to {fewer} tokens would do"
+            if "sweep" in ask.panel and ask.over == "neurons" and ask.cut is not None:
+                usual = estimate(ask.model_copy(update={"cut": None}), tokens)
+                yield f"without cut, the strongest {asks.STRONGEST_NEURONS} neurons take about {_seconds(usual)}"
             without = {
                 panel: estimate(ask.model_copy(update={"panel": tuple({*ask.panel} - {panel})}), tokens)
                 for panel in ask.panel

@@ -115,6 +115,8 @@ def test_what_is_too_dear_is_told_its_numbers_and_what_is_cheaper() -> None:
         (PromptAsk(text="a", panel=panels), 6, "a run of 6 tokens with 2 panels (coverage, evolution) would take "
          "about 18 s on this machine: up to 15 s are computed for one request (the setting ask_seconds); up to 5 "
          "tokens would do; without "),
+        (PromptAsk(text="a", panel=("sweep",), over="neurons", cut=1.0), 9,
+         "; without cut, the strongest 200 neurons take about 18 s; without sweep it takes about 9.0 s"),
         (PromptAsk(text="a", panel=()), 16, "a run of 16 tokens with no panels would take about 16 s"),
         (PromptAsk(text="a", panel=("neurons",), off=(OFF,)), 9,
          "9 tokens, once changed and once not, with 1 panel (neurons)"),

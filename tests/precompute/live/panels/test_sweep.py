@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.panels import sweep as panel
+from lexiscope.precompute.live.run import run as real_run
 from lexiscope.precompute.live.wire.answers import Sweep, SweptPart
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
@@ -138,14 +139,14 @@ def test_the_strongest_neurons_are_tried(case: Case, monkeypatch: pytest.MonkeyP
 
 def test_passes_are_bounded(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several passes say the same as one, also where memory is short; a text of one token has a sweep, too."""
-    whole, sizes, real = swept(case), list[int](), panel.run  # type: ignore[attr-defined]
+    whole, sizes = swept(case), list[int]()
     tokens = len(case.engine.words.prompt(TEXT))
 
     def run(*args: Any) -> torch.Tensor:
         sizes.append(len(args[3]))
         if len(args[3]) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(*args)
+        return real_run(*args)
 
     monkeypatch.setattr(panel, "run", run)
     monkeypatch.setattr(panel, "MOST_PASS_TOKENS", 6 * tokens)
