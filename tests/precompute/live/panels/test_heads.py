@@ -78,7 +78,7 @@ def test_shares_are_those_of_the_sheets_lists(every: Case, how: dict[str, Any]) 
     rows = {(row["layer"], row["head"], row["position"]): row for row in answer["sheet"]["heads"]}
     for found in answer["heads"] or ():
         for name in HEAD_LISTS:
-            lists = {at: words(rows[found["layer"], found["head"], at][name]) for at in positions}  # type: ignore[literal-required]
+            lists = {at: words(rows[found["layer"], found["head"], at][name]) for at in positions}
             own = [text_words[at] in lists[at] for at in positions]
             assert found["self"][name] == pytest.approx(sum(own) / len(own))
             repeats, letters = [], []
@@ -113,7 +113,7 @@ def test_a_head_that_is_off_moves_nothing(case: Case) -> None:
 def test_a_text_of_a_token_or_two(case: Case, text: str) -> None:
     heads = case.ask(text, panel=("heads",))["heads"] or []
     for head in heads:
-        shares = [head[name][of] for name in ("self", "repeats", "letter") for of in HEAD_LISTS]  # type: ignore[literal-required]
+        shares = [head[name][of] for name in ("self", "repeats", "letter") for of in HEAD_LISTS]
         assert all(0 <= share <= 1 for share in (head["first"], *shares))
 
 
