@@ -1,4 +1,4 @@
-"""Keep recent answers of runs, as the bytes that a worker sent, so that another page, filter or format of a run is made
+"""Keep recent answers of runs, as bytes of JSON, so that another page, filter or format of a run is made
 without the model. Bytes take less memory than what is read from them, and no page can change them."""
 
 from hashlib import blake2b

@@ -18,7 +18,7 @@ from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
-from lexiscope.app.pages.prompt.heads import MEASURES, HeadList, HeadMeasure, MeasuredHead, measured_heads
+from lexiscope.app.pages.prompt.heads import MEASURES, HeadMeasure, MeasuredHead, measured_heads
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.patterns import RepeatedWord
@@ -34,6 +34,7 @@ from lexiscope.precompute.live.wire.answers import (
     EvolutionRow,
     FirstToken,
     HeadAttention,
+    HeadList,
     HeadPattern,
     HeadSummary,
     MeanOver,

@@ -115,8 +115,8 @@ def test_the_word_that_is_sought_is_marked(live: TestClient, every: Any) -> None
     page = sheet(live, format="", word=word).text
     marked = [re.sub("<[^>]*>|␣", "", inside).lower() for inside in re.findall("<mark>(.*?)</mark>", page)]
     assert set(marked) == {word}
-    assert "Lists with" in page
-    assert "No token of this model is\n“&lt;b&gt;q”" in sheet(live, format="", word="<b>q").text
+    assert "in a list</small>" in page
+    assert "No token of this model is “&lt;b&gt;q”" in sheet(live, format="", word="<b>q").text
 
 
 @pytest.mark.parametrize("asked", [{}, {"of": "heads", "least": 0.3}, {"of": "neurons"}, {"word": "zzz"}])
