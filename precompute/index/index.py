@@ -19,7 +19,7 @@ from lexiscope.precompute.index.layer.hubs import (
     lens_that_reads_best,
     lists_of_tokens,
 )
-from lexiscope.precompute.index.layer.lists import Chance, HeadPositions, Moments, head_positions
+from lexiscope.precompute.index.layer.lists import Chance, HeadPositions, Moments, are_shares, head_positions
 from lexiscope.precompute.index.layer.shard import Shard
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, FileEntry, Manifest
@@ -242,10 +242,11 @@ class Index:
         return self._chances[kind, lens]
 
     def positions(self, layer: int, head: int) -> HeadPositions | None:
-        """Return where a head looks by position alone; None if the index does not store that."""
+        """Return where a head looks by position alone; None if the index does not store that, or numbers that are no
+        shares."""
         shares = self._numbers("heads", layer, "positions.shares", head)
         by_distance = self._numbers("heads", layer, "positions.by_distance", head)
-        if shares is None or by_distance is None:
+        if shares is None or by_distance is None or not (are_shares(shares) and are_shares(by_distance)):
             return None
         return head_positions(self.shape, shares, by_distance)
 

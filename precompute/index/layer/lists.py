@@ -84,6 +84,11 @@ class HeadPositions(TypedDict):
     by_distance: list[float]  # the share at each distance
 
 
+def are_shares(numbers: Floats) -> bool:
+    """Return True if no number is below 0 or, but for rounding, above 1; NaN stands for a share that there is not."""
+    return not bool(((numbers < 0) | (numbers > 1 + 1e-6)).any())
+
+
 def head_positions(shape: Shape, shares: Floats, by_distance: Floats) -> HeadPositions:
     """Return where a head looks, from its stored shares (4,) and shares by distance."""
     named = {name: share for name, share in zip(LOOKS, shares.tolist(), strict=True) if math.isfinite(share)}

@@ -1,17 +1,20 @@
 """An index that was built without some kinds, a lens or pairs: pages say so, and offer nothing that is not there."""
 
+import json
 import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.app.urls import FORMATS, format_address
 from lexiscope.precompute.shape import LENSES
-from tests.support.site import visit
+from tests.support.site import AWAY, copied, visit
+from tests.support.site import LLAMA as LLAMA_MODEL
 from tests.support.synthetic import LLAMA, WORDS, make_manifest, raw_tokens, write_index
 
 DOG = raw_tokens().index(WORDS[0])
@@ -160,3 +163,24 @@ def test_an_index_without_directions_serves_as_before(tmp_path: Path) -> None:
         assert "/svd/" not in head.text
         for page in (head, client.get("/old/head/1/2/svd/0"), client.get(f"/old/token/{DOG}")):
             assert "<code>lexiscope precompute someone/old --force</code>" in page.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("array", "value", "stands"), [
+    ("by_distance", np.inf, False), ("by_distance", -np.inf, False), ("by_distance", 3e38, False), ("shares", 2, False),
+    ("shares", -1, False), ("shares", np.nan, True), ("by_distance", np.nan, True),
+])  # fmt: skip
+def test_a_head_without_shares_by_position(
+    site_data: Path, tmp_path: Path, array: str, value: float, stands: bool
+) -> None:
+    """Numbers that are no shares are as if they were not stored: neither chart nor words are made of them."""
+    data = copied(site_data, tmp_path)
+    path = data / LLAMA_MODEL / "heads-1.v1.safetensors"
+    content = bytearray(path.read_bytes())
+    begin = 8 + int.from_bytes(content[:8], "little")
+    start, end = json.loads(content[8:begin])[f"positions.{array}"]["data_offsets"]
+    content[begin + start : begin + end] = np.full((end - start) // 4, value, "<f4").tobytes()
+    path.write_bytes(content)
+    with visit(data, worker_url=AWAY) as visitor:
+        assert visitor.get(f"/{LLAMA_MODEL}/head/1/2").status_code == 200
+        assert bool(visitor.get(f"/{LLAMA_MODEL}/head/1/2.json").json()["positions"]) == stands
