@@ -325,6 +325,6 @@ def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
 
 PROMPT: Page[PromptAt, PromptQuery, Any] = Page(
     name="prompt", title="", at=PromptAt, arguments=PromptQuery, view=PromptView, make=prompt, asks=asks, is_live=True,
-    formats=(*DATA_FORMATS, "parquet"), formats_of=formats_of, has_events=True,
+    formats=(*DATA_FORMATS, "parquet"), formats_of=formats_of, has_events=True, is_slow=True,
     stages={"run": "running the model", **{panel.name: panel.working or panel.name for panel in PANELS.values()}},
 )  # fmt: skip
