@@ -140,9 +140,11 @@ def summaries(run: PanelRun) -> Iterator[HeadSummary]:
 
 
 def answer(run: PanelRun) -> Fields:
-    words = [run.tables.surfaces[token] for token in run.record.tokens[1:] or run.record.tokens]
+    tokens, causal = run.record.tokens, run.w.shape.causal
+    words = [run.tables.surfaces[token] for token in tokens[1:] or tokens]
     by_chance = letter_chance([word for word in words if word], run.tables.surfaces)
-    return {"heads": [*summaries(run)], "letter_chance": by_chance}
+    even = mean(1 / (at + 1 if causal else len(tokens)) for at in [*range(1, len(tokens))] or [0])
+    return {"heads": [*summaries(run)], "letter_chance": by_chance, "first_even": even}
 
 
 def rows(w: Weights, ask: PromptAsk, tokens: int) -> int:
