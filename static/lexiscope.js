@@ -51,6 +51,7 @@
   function makeToolbars() {
     all(".tools").forEach((bar) => bar.setAttribute("role", "toolbar"));
     all(".tools, .strip, .grid thead").forEach((bar) => tools(bar).forEach((tool, at) => { tool.tabIndex = at ? -1 : 0; }));
+    all(".tabs").forEach((bar) => { bar.scrollLeft = find("[aria-current]", bar).offsetLeft - bar.offsetLeft - 16; }); // on phones they scroll
   }
   document.addEventListener("keydown", (event) => {
     const bar = event.target.closest(".tools, .strip, .grid thead");

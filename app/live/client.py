@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 
 from lexiscope.app.asgi.disconnect import cancel_on_disconnect
@@ -141,19 +142,17 @@ class LiveClient:
             yield parse(ask.answer, kept)
             return
 
-        def keep(answer: bytes) -> None:
-            if key:
-                self._recent.keep(key, answer)
-
         headers = {WEIGHTS_HEADER: weights_name_of(manifest)}
         if visitor:
             headers[VISITOR_HEADER] = visitor_name(visitor)
         if self._elsewhere:
             headers |= token_header(self._settings.worker_token)
-        exchange = Exchange(self._connections, model, ask, headers, with_events, self._settings.request_seconds, keep)
+        exchange = Exchange(self._connections, model, ask, headers, with_events, self._settings.request_seconds)
         asked = self._ask_elsewhere(exchange) if self._elsewhere else _ask_own(self.supervisor.keeper(model), exchange)
         async with aclosing(asked) as reports:
             async for report in reports:
+                if key and not isinstance(report, Progress):
+                    self._recent.keep(key, orjson.dumps(report))
                 yield report
 
     async def _ask_elsewhere(self, exchange: Exchange) -> AsyncGenerator[Any]:

@@ -2,7 +2,7 @@
 The answer is limited in bytes and time, so that a malicious worker cannot fill the server."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ MOST_ERROR_BYTES = 1 << 20
 @dataclass(frozen=True)
 class Exchange:
     """One request to one worker. If `with_events` is True, the worker also reports its progress. `patience` is the time
-    limit in seconds that messages name. `keep` is called with the bytes of the answer."""
+    limit in seconds that messages name."""
 
     connections: Connections
     model: str
@@ -37,7 +37,6 @@ class Exchange:
     headers: Mapping[str, str]
     with_events: bool
     patience: float
-    keep: Callable[[bytes], None]
 
     async def reports(self, address: WorkerAddress) -> AsyncGenerator[Any]:
         """Yield Progress any number of times, if `with_events` is True, and then the answer."""
@@ -46,22 +45,17 @@ class Exchange:
             if not self.with_events:
                 async with asyncio.timeout_at(deadline):
                     body = await _read_body(response, MOST_ANSWER_BYTES)
-                yield self._answer(body)
+                yield parse(self.ask.answer, body)
                 return
             async with aclosing(_events(response, self.connections.patience)) as events:
                 async for event, data in events:
                     if event == "fault":
                         raise error_of(parse(ErrorAnswer, data))
                     if event == "result":
-                        yield self._answer(data.encode())
+                        yield parse(self.ask.answer, data)
                         return
                     yield parse(Progress, data)
             raise self._gone(answered=True)
-
-    def _answer(self, body: bytes) -> Any:
-        answer = parse(self.ask.answer, body)
-        self.keep(body)
-        return answer
 
     @asynccontextmanager
     async def _post(self, client: "httpx2.AsyncClient", deadline: float) -> AsyncIterator["httpx2.Response"]:

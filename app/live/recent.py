@@ -1,4 +1,4 @@
-"""Keep recent answers of runs, as the bytes that a worker sent, so that another page, filter or format of a run is made
+"""Keep recent answers of runs, as bytes of JSON, so that another page, filter or format of a run is made
 without the model. Bytes take less memory than what is read from them, and no page can change them."""
 
 from hashlib import blake2b
@@ -27,6 +27,9 @@ class RecentAnswers:
         return answer
 
     def keep(self, key: bytes, answer: bytes) -> None:
+        """Keep an answer, unless it alone has too many bytes: it would drive out all others for nothing."""
+        if len(answer) > self._most_bytes:
+            return
         self._bytes += len(answer) - len(self._answers.pop(key, b""))
         self._answers[key] = answer
         while self._bytes > self._most_bytes:

@@ -46,6 +46,15 @@ class Norm:
         """Return the number by which the norm divides each of x (..., d_model)."""
         return np.asarray(np.sqrt(np.square(self._centred(x)).mean(axis=-1) + self.eps))
 
+    def gained(self, x: Tensor) -> Tensor:
+        """Return x (..., d_model) as `scaled` does, in its own precision."""
+        return (x - x.mean(dim=-1, keepdim=True) if self.centres else x) * self.gain
+
+    def scale(self, x: Tensor) -> Tensor:
+        """Return the inverse (..., 1) of the number by which the norm divides each of x (..., d_model)."""
+        centred = x - x.mean(dim=-1, keepdim=True) if self.centres else x
+        return (centred.square().mean(dim=-1, keepdim=True) + self.eps).rsqrt()
+
     @property
     def exact_bias(self) -> Float64 | None:
         return None if self.bias is None else _float64(self.bias)
@@ -124,6 +133,12 @@ class Weights(LoadedParameters):
         module = self.model.norm_of_sum(layer, part)
         return None if module is None else self._numbers(module)
 
+    def written(self, layer: int, part: Part, weights: Tensor) -> Tensor:
+        """Return what attention's channels, or FF's neurons, write with these weights (..., count), before any norm."""
+        kind = "ff_value" if part == "ff" else "w_o"
+        written, bias = weights @ self.vectors(kind, layer), self.bias(kind, layer)
+        return written if bias is None else written + bias
+
     def transform(self) -> "tuple[Any, Callable[[Tensor], Tensor], Norm] | None":
         """Return what an encoder's prediction head has before W_U: a linear module, an activation and a norm."""
         made = self.model.transform()
@@ -198,8 +213,7 @@ class Weights(LoadedParameters):
         return self.model.add_ff(self.model.stream_of(e), self._first_ff, 0)
 
     def _first_ff(self, x: Tensor) -> Tensor:
-        written, bias = self.neurons(x, 0) @ self.vectors("ff_value", 0), self.bias("ff_value", 0)
-        return written if bias is None else written + bias
+        return self.written(0, "ff", self.neurons(x, 0))
 
 
 def _float64(x: Tensor) -> Float64:

@@ -98,9 +98,9 @@ def test_a_prompt(visit: OpenTab, script: bool) -> None:
     page = tab.go(f"/{LLAMA}/prompt")
     if script:
         page.evaluate("window.same = true")
-    page.get_by_label("Text").fill("the dog and the lion")
+    page.get_by_label("Text", exact=True).fill("the dog and the lion")
     if script:
-        page.get_by_label("Text").press("Control+Enter")
+        page.get_by_label("Text", exact=True).press("Control+Enter")
     else:
         page.get_by_role("button", name="Run").click()
     ran(page)
@@ -138,7 +138,7 @@ def test_the_sheet(visit: OpenTab, script: bool) -> None:
     page.get_by_label("Layer", exact=True).select_option("1")
     page.get_by_label("Word", exact=True).fill("dog")
     page.get_by_label("Word", exact=True).press("Enter")
-    expect(page.get_by_text("Lists with")).to_be_visible()
+    expect(page.get_by_text("in a list")).to_be_visible()
     assert "layer=1" in tab.path
     assert "page=" not in tab.path
     for name in names.all_inner_texts():
@@ -163,7 +163,7 @@ def test_a_run_takes_along_what_links_do(visit: OpenTab, script: bool) -> None:
 def test_a_long_text_goes_by_post(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}/prompt?panel=neurons")
-    page.get_by_label("Text").fill("the dog and the lion " * 100)
+    page.get_by_label("Text", exact=True).fill("the dog and the lion " * 100)
     page.get_by_role("button", name="Run").click()
     page.wait_for_url(re.compile("[?&]z="))
     expect(page.get_by_text("this prompt has")).to_be_visible()  # more tokens than the small model has positions
@@ -207,7 +207,7 @@ def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}/ff/1/3")
     page.get_by_role("link", name="and watch it").click()
-    page.get_by_label("Text").fill("the dog and the lion")
+    page.get_by_label("Text", exact=True).fill("the dog and the lion")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("heading", name="L1N3")).to_be_visible()
     for line in ("turns positive on (up, top)", "turns negative on (up, bottom)"):
@@ -219,7 +219,7 @@ def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: OpenTab) -> None:
     expect(page.get_by_role("heading", name="L1N3")).to_have_count(0)
     tab.go(f"/{LLAMA}/head/1/2")
     page.get_by_role("link", name="and watch where it looks").click()
-    page.get_by_label("Text").fill("the dog and the lion")
+    page.get_by_label("Text", exact=True).fill("the dog and the lion")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("figure.chosen")).to_contain_text("L1H2")
     expect(page.locator("tbody.chosen")).to_contain_text("L1H2")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.html.numbers import percent
-from lexiscope.app.pages.prompt.panel import Panel, Record
-from lexiscope.precompute.live.wire.answers import HeadSummary, Token
+from lexiscope.app.pages.prompt.panel import Panel, Record, listed, numbers
+from lexiscope.precompute.live.wire.answers import HeadList, HeadSummary, Token
 
 if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
@@ -19,7 +19,6 @@ MEASURES: Mapping[HeadMeasure, str] = {
     "entropy": "entropy", "distance": "distance", "moves": "moves",
 }  # fmt: skip
 OF_WORDS: tuple[HeadMeasure, ...] = ("repeats", "self", "letter")  # measures of each of the three lists
-HeadList = Literal["looks_for", "found_by", "sends"]
 LISTS: Mapping[HeadList, str] = {"looks_for": "looks for", "found_by": "is found by", "sends": "sends"}
 
 
@@ -51,16 +50,14 @@ def measured_heads(heads: Sequence[HeadSummary], by: HeadMeasure, side: HeadList
 def rows(view: "PromptView") -> Iterator[Record]:
     for head in view.heads or ():
         where: Record = {"panel": "heads", "layer": head["layer"], "head": head["head"]}
-        for measure in ("first", "entropy", "distance", "moves"):
-            yield {**where, "measure": measure, "value": head[measure]}
+        yield from numbers(where, head, ("first", "entropy", "distance", "moves"))
         yield {**where, "measure": "rests", "value": int(head["rests"])}
         for measure in OF_WORDS:
             shares: Any = head[measure]
             for name in LISTS:
                 yield {**where, "part": name, "measure": measure, "value": shares[name]}
         for name in LISTS:
-            for rank, token in enumerate(head["repeated"][name], 1):
-                yield {**where, "part": name, "rank": rank, "token": token}
+            yield from listed({**where, "part": name}, head["repeated"][name])
 
 
 def _share(measure: HeadMeasure) -> Column:

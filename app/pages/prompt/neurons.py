@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.first_tokens import FirstLists
-from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
+from lexiscope.app.pages.prompt.panel import Panel, Record, listed, numbers, token_at
 from lexiscope.precompute.live.wire.answers import ActiveNeuron, Token
 from lexiscope.precompute.live.wire.asks import PromptArguments
 
@@ -65,8 +65,7 @@ def rows(view: "PromptView") -> Iterator[Record]:
 def _neuron(where: Record, neuron: ActiveNeuron, rank: int) -> Iterator[Record]:
     """Yield rows with a neuron's numbers and the first tokens of its stored lists."""
     where = {**where, "layer": neuron["layer"], "neuron": neuron["neuron"]}
-    for measure, value in (("coefficient", neuron["coefficient"]), ("strength", neuron["strength"])):
-        yield {**where, "rank": rank, "measure": measure, "value": value}
+    yield from numbers({**where, "rank": rank}, neuron, ("coefficient", "strength"))
     yield {**where, "rank": rank, "measure": "first_only", "value": int(neuron["first_only"])}
     yield from listed({**where, "part": "key", "end": "top"}, neuron["key"])
     yield from listed({**where, "part": "value", "end": neuron["end"]}, neuron["value"])

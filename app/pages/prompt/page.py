@@ -18,7 +18,7 @@ from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel, of_index
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.all_layers import AllLayersView, asks_of_all, runs_of_all
-from lexiscope.app.pages.prompt.heads import MEASURES, HeadList, HeadMeasure, MeasuredHead, measured_heads
+from lexiscope.app.pages.prompt.heads import MEASURES, HeadMeasure, MeasuredHead, measured_heads
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.pages.prompt.patterns import RepeatedWord
@@ -34,6 +34,7 @@ from lexiscope.precompute.live.wire.answers import (
     EvolutionRow,
     FirstToken,
     HeadAttention,
+    HeadList,
     HeadPattern,
     HeadSummary,
     MeanOver,
@@ -332,6 +333,6 @@ def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
 
 PROMPT: Page[PromptAt, PromptQuery, Any] = Page(
     name="prompt", title="", at=PromptAt, arguments=PromptQuery, view=PromptView, make=prompt, asks=asks, is_live=True,
-    formats=(*DATA_FORMATS, "parquet"), formats_of=formats_of, has_events=True,
+    formats=(*DATA_FORMATS, "parquet"), formats_of=formats_of, has_events=True, is_slow=True,
     stages={"run": "running the model", **{panel.name: panel.working or panel.name for panel in PANELS.values()}},
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Declare a panel, which is a part of the result of a run: its tab on the page, its tables for people, and its rows of
 the run's one long table for programs. That table has a row for every number."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,13 @@ def listed(where: Record, entries: Iterable[Token] | None, measure: str | None =
     for rank, entry in enumerate(entries or (), 1):
         value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
         yield {**where, "rank": entry.get("rank", rank), "token": entry, **value}
+
+
+def numbers(where: Record, row: Mapping[str, Any], names: Iterable[str]) -> Iterator[Record]:
+    """Yield a row for each of these numbers of a row, where it has one."""
+    for name in names:
+        if row[name] is not None:
+            yield {**where, "measure": name, "value": row[name]}
 
 
 def cut_spare(tokens: list[ScoredToken], lists: FirstLists, k: int) -> list[ScoredToken]:

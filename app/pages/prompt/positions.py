@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
-from lexiscope.app.pages.prompt.panel import Panel, Record, token_at
+from lexiscope.app.pages.prompt.panel import Panel, Record, numbers, token_at
 from lexiscope.precompute.index.layout import LOOKS
 from lexiscope.precompute.live.wire.answers import ChosenPositions, PositionsOfHead
 
@@ -16,7 +16,6 @@ PARTS = {
     "position_position": "position · position", "position_content": "position · content",
     "content_position": "content · position", "content_content": "content · content", "biases": "biases",
 }  # fmt: skip
-MEASURES = ("score", "alone", "attention")  # of the chosen head by distance
 
 
 def rows(view: "PromptView") -> Iterator[Record]:
@@ -24,34 +23,25 @@ def rows(view: "PromptView") -> Iterator[Record]:
     for head in found["heads"] if found else ():
         where = {"panel": "positions", "layer": head["layer"], "head": head["head"]}
         for part, shares in (("alone", head), ("attention", head["attention"])):
-            for name in LOOKS:
-                if shares[name] is not None:  # type: ignore[literal-required]
-                    yield {**where, "part": part, "measure": name, "value": shares[name]}  # type: ignore[literal-required]
-        for name, share in (head["parts"] or {}).items():
-            yield {**where, "part": "variance", "measure": name, "value": share}
+            yield from numbers({**where, "part": part}, shares, LOOKS)
+        if head["parts"]:
+            yield from numbers({**where, "part": "variance"}, head["parts"], PARTS)
     if found and (chosen := found["chosen"]):
         where = {"panel": "positions", "layer": chosen["layer"], "head": chosen["head"]}
         for at in chosen["distances"] or ():  # as of a query so far behind a key at position 0
             places = {"part": "by_distance", "position": at["distance"], "to_position": 0}
-            for name in MEASURES:
-                yield {**where, **places, "measure": name, "value": at[name]}  # type: ignore[literal-required]
+            yield from numbers({**where, **places}, at, ("score", "alone", "attention"))
         for key in chosen["keys"] or ():
             places = {"part": "by_key", "position": view.position, "to_position": key["position"]}
-            for name in ("score", "weight", *PARTS):
-                yield {**where, **places, "measure": name, "value": key[name]}  # type: ignore[literal-required]
+            yield from numbers({**where, **places}, key, ("score", "weight", *PARTS))
 
 
 def _clearest(head: PositionsOfHead) -> dict[str, Any]:
     """Return a head with the largest of its shares, and the same share in the run."""
     best = max(LOOKS, key=lambda name: head[name] or 0.0)  # type: ignore[literal-required]
     share, in_run = head[best], head["attention"][best]  # type: ignore[literal-required]
-    return {
-        **head,
-        **(head["parts"] or dict.fromkeys(PARTS)),
-        "words": head["words"] or "spread",
-        "share": share,
-        "in_run": in_run,
-    }
+    parts = head["parts"] or dict.fromkeys(PARTS)
+    return {**head, **parts, "words": head["words"] or "spread", "share": share, "in_run": in_run}
 
 
 def tables(view: "PromptView") -> list[Table]:

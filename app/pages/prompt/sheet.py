@@ -17,7 +17,7 @@ from lexiscope.app.lists.view import Token, tokens_of
 from lexiscope.app.pages.page import ModelSite, PageNumber
 from lexiscope.app.pages.prompt.panel import Panel
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.wire.answers import Sheet
+from lexiscope.precompute.live.wire.answers import HEAD_LISTS, Sheet
 from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments
 from lexiscope.precompute.shape import Shape
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lexiscope.app.pages.prompt.page import PromptView
 
 NEURON_TOKENS = 5  # how many tokens of a neuron's key and value are shown
-HEAD_LISTS = ("looks_for", "found_by", "sends")
 Rows = Literal["heads", "neurons"]
 Row = Any  # a SheetHead or a SheetNeuron
 
@@ -111,27 +110,22 @@ def chosen_rows(site: ModelSite, ask: SheetArguments, sheet: Sheet, lists: First
     """Return the fields of the view: the rows that pass the filters, with the words of neurons; for people one page of
     them. The worker's answer stays as it is."""
     _check_number("at", ask.at, n_tokens)
-    choice = _Choice(site, ask, lists)
+    choice, is_page, of = _Choice(site, ask, lists), site.format in ("html", "events"), ask.of or "heads"
     rows: dict[Rows, list[Row]] = {
         "heads": choice.heads(sheet["heads"]) if ask.of != "neurons" else [],
         "neurons": choice.neurons(sheet["neurons"]) if ask.of != "heads" else [],
     }
-    total = {of: len(found) for of, found in rows.items()}
-    if site.format not in ("html", "events"):
-        for of, found in rows.items():
-            _sort(found, of, ask.sort or "layer", ask.at)
-        return {"sheet": {"heads": rows["heads"], "neurons": choice.with_words(rows["neurons"]), "total": total}}
-    shown_of: Rows = ask.of or "heads"
-    _sort(rows[shown_of], shown_of, ask.sort, ask.at)
-    size = site.settings.layer_rows
-    shown = {of: found[page_slice(ask.page, size)] if of == shown_of else [] for of, found in rows.items()}
-    shown_rows = ShownRows(
-        shown_of, ask.at, ask.sort or next(iter(SORTS[shown_of])), ask.page,
-        count_pages(total[shown_of], ask.page, size), sheet["total"],  # type: ignore[arg-type]
-        tokens_of(site.index.tokens, sorted(choice.sought or ())),
-    )  # fmt: skip
-    page = {"heads": shown["heads"], "neurons": choice.with_words(shown["neurons"]), "total": total}
-    return {"sheet": page, "shown_rows": shown_rows}
+    total = {each: len(found) for each, found in rows.items()}
+    for each, found in rows.items():
+        _sort(found, each, ask.sort if is_page else ask.sort or "layer", ask.at)
+    shown = None
+    if is_page:
+        size, sought = site.settings.layer_rows, tokens_of(site.index.tokens, sorted(choice.sought or ()))
+        rows = {each: found[page_slice(ask.page, size)] if each == of else [] for each, found in rows.items()}
+        pages, usual = count_pages(total[of], ask.page, size), next(iter(SORTS[of]))
+        shown = ShownRows(of, ask.at, ask.sort or usual, ask.page, pages, sheet["total"], sought)  # type: ignore[arg-type]
+    found_rows = {"heads": rows["heads"], "neurons": choice.with_words(rows["neurons"]), "total": total}
+    return {"sheet": found_rows, "shown_rows": shown}
 
 
 def _sort(rows: list[Row], of: Rows, by: str | None, at: int | None) -> None:

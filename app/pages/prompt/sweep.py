@@ -7,7 +7,7 @@ from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.first_tokens import FirstLists
 from lexiscope.app.lists.view import visible
 from lexiscope.app.pages.prompt.attribution import add_words, name_of
-from lexiscope.app.pages.prompt.panel import Panel, Record
+from lexiscope.app.pages.prompt.panel import Panel, Record, numbers
 from lexiscope.precompute.live.wire.answers import SWEEP_NAMED
 from lexiscope.precompute.live.wire.asks import PromptArguments
 
@@ -32,8 +32,7 @@ def rows(view: "PromptView") -> Iterator[Record]:
         yield {**here, "part": found["over"], "measure": name, "value": found[name]}
     for rank, part in enumerate(found["parts"], 1):
         where = {**here, "layer": part["layer"], "head": part["head"], "neuron": part["neuron"], "rank": rank}
-        for name in ("change", "direct", *(("strength",) if found["over"] == "neurons" else ())):
-            yield {**where, "measure": name, "value": part[name]}  # type: ignore[literal-required]
+        yield from numbers(where, part, ("change", "direct", "strength"))
 
 
 def measure(view: "PromptView") -> str:

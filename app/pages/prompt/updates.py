@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.lists.first_tokens import FirstLists
-from lexiscope.app.pages.prompt.panel import Panel, Record, cut_spare, listed, token_at
+from lexiscope.app.pages.prompt.panel import Panel, Record, cut_spare, listed, numbers, token_at
 from lexiscope.precompute.live.wire.asks import PromptArguments
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ def rows(view: "PromptView") -> Iterator[Record]:
     for row in view.updates or ():
         where: Record = {"panel": "updates", "layer": row["layer"], "part": row["of"], "head": row["head"]}
         where |= {"position": row["position"]}
-        numbers = {"norm": row["norm"], "share": row["share"], "cosine": row["cosine"], "changed": row["changed"]}
-        for measure, value in numbers.items():
-            if value is not None:
-                yield {**where, "measure": measure, "value": value}
+        yield from numbers(where, row, ("norm", "share", "cosine", "changed"))
         if row["changes"]:
             yield {**where, "token": row["after"], "measure": "changes", "value": 1}
         for end, tokens in (("top", row["top"]), ("bottom", row["bottom"])):

@@ -62,11 +62,10 @@ class Reader:
     def through(self, norm: Norm, x: Tensor) -> float:
         """Change the direction from one for the output of a norm to one for its input x (d_model,), with the norm's
         scale fixed; return the term of the norm's bias."""
-        centred = x - x.mean() if norm.centres else x
         bias = 0.0 if norm.bias is None else float(self.direction @ norm.bias)
         direction = self.direction * norm.gain
         direction = direction - direction.mean() if norm.centres else direction
-        self.direction = direction * (centred.square().mean() + norm.eps).rsqrt()
+        self.direction = direction * norm.scale(x)
         return bias
 
 
@@ -176,9 +175,7 @@ def _part_terms(
     kind = "ff_value" if part == "ff" else "w_o"
     vectors, bias = w.vectors(kind, layer), w.bias(kind, layer)
     after_sum, of_written = w.norm_of_sum(layer, part), w.norm_of_written(layer, part)
-    written = torch.empty(0)
-    if after_sum or of_written:
-        written = weights @ vectors if bias is None else weights @ vectors + bias
+    written = w.written(layer, part, weights) if after_sum or of_written else torch.empty(0)
     constant = reader.through(after_sum, before + written) if after_sum else 0.0
     local = Reader(reader.direction)
     if of_written:

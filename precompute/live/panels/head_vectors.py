@@ -5,7 +5,7 @@ W_Q W_Kᵀ (kind w_q: its query, compared with what keys are made of), h W_K W_Q
 queries are made of) and h W_V W_O (the message). With biases and positions, they are exactly what the model computes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -74,3 +74,15 @@ def messages(w: Weights, layer: int, x: Tensor, heads: Sequence[int], *, biased:
     if bias is not None:
         values = values + bias[heads][:, None]
     return values @ w.heads("w_o", layer)[heads]
+
+
+def added(w: Weights, layer: int, mixed: Tensor) -> Iterator[Tensor]:
+    """Yield what each head adds to the stream, (n, d_model), with its mixed values (n_heads, n, d_head): through a norm
+    of what attention writes, where the model has one, at the scale that it has for all heads together."""
+    norm = w.norm_of_written(layer, "attention")
+    each = (z @ W_O for z, W_O in zip(mixed, w.heads("w_o", layer), strict=True))
+    if norm is None:
+        yield from each
+    else:
+        scale = norm.scale(w.written(layer, "attention", mixed.transpose(0, 1).flatten(1)))
+        yield from (norm.gained(x) * scale for x in each)

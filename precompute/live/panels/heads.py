@@ -6,16 +6,17 @@ is far longer than that of any other. Special tokens and white space are no word
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 
 import torch
-from torch import Tensor
 
 from lexiscope.precompute.live.panels import sheet
+from lexiscope.precompute.live.panels.head_vectors import added
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import LayerHeads
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import HeadSummary, ListShares, Token
+from lexiscope.precompute.live.wire.answers import HEAD_LISTS, HeadSummary, Token
 from lexiscope.precompute.live.wire.asks import PromptAsk
 
 # A head rests if what it writes is shorter than this share of the stream. On the demo and a few texts, heads below it
@@ -23,33 +24,20 @@ from lexiscope.precompute.live.wire.asks import PromptAsk
 RESTS = 0.02
 Lists = Sequence[Sequence[str]]  # words of a head's lists, by position
 REPEATED = 3  # words of a head that are named
-LISTS = ("looks_for", "found_by", "sends")
 
 
-def written(w: Weights, layer: int, heads: LayerHeads) -> Iterator[Tensor]:
-    """Yield what each head added to the stream, (T, d_model): through a norm of what attention writes, where the model
-    has one, with the scale that it has in this run."""
-    W_O, norm = w.heads("w_o", layer), w.norm_of_written(layer, "attention")
-    if norm is None:
-        yield from (mixed @ W for mixed, W in zip(heads.mixed, W_O, strict=True))
-        return
-    total = heads.mixed.transpose(0, 1).flatten(1) @ W_O.flatten(0, 1)
-    bias = w.bias("w_o", layer)
-    total = total if bias is None else total + bias
-    centred = total - total.mean(dim=1, keepdim=True) if norm.centres else total
-    scale = (centred.square().mean(dim=1, keepdim=True) + norm.eps).rsqrt()
-    for mixed, W in zip(heads.mixed, W_O, strict=True):
-        x = mixed @ W
-        yield (x - x.mean(dim=1, keepdim=True) if norm.centres else x) * scale * norm.gain
+def after_first(n: int) -> Sequence[int]:
+    """Return the positions that count in a text of n tokens."""
+    return range(1, n) or [0]
 
 
-def attention_numbers(w: Weights, layer: int, heads: LayerHeads, positions: Sequence[int]) -> Iterator[list[float]]:
+def attention_numbers(w: Weights, layer: int, heads: LayerHeads) -> Iterator[list[float]]:
     """Yield the numbers first, entropy, distance and moves of each head of a layer."""
-    at = torch.tensor(positions, device=w.device)
+    at = torch.tensor(after_first(len(heads.states)), device=w.device)
     weights = heads.weights[:, at]  # (n_heads, n, T)
     steps = (at[:, None] - torch.arange(weights.shape[2], device=w.device)).abs()
     stream = torch.linalg.vector_norm(heads.stream[at], dim=1)
-    moves = [(torch.linalg.vector_norm(x[at], dim=1) / stream).mean() for x in written(w, layer, heads)]
+    moves = [(torch.linalg.vector_norm(x[at], dim=1) / stream).mean() for x in added(w, layer, heads.mixed)]
     columns = (
         weights[:, :, 0].mean(dim=1),
         torch.special.entr(weights).sum(dim=2).mean(dim=1),
@@ -64,19 +52,13 @@ def is_word(surface: str) -> bool:
     return surface.isalpha() and (len(surface) > 1 or not surface.isascii())
 
 
-def share(flags: Iterable[bool]) -> float:
-    found = [*flags]
-    return sum(found) / len(found) if found else 0.0
-
-
 def mean(numbers: Iterable[float]) -> float:
-    found = [*numbers]
-    return sum(found) / len(found) if found else 0.0
+    return fmean([*numbers] or [0.0])
 
 
 def own_share(own: Sequence[str], lists: Lists) -> float:
     """Return the share of the positions whose list has the position's own word."""
-    return share(word in listed for word, listed in zip(own, lists, strict=True))
+    return mean(word in listed for word, listed in zip(own, lists, strict=True))
 
 
 def repeated_words(lists: Lists) -> list[str]:
@@ -87,18 +69,25 @@ def repeated_words(lists: Lists) -> list[str]:
     return [word for word, count in counts.most_common() if count - 1 >= least]
 
 
+def repeated_tokens(ids: Sequence[Sequence[int]], lists: Lists, surfaces: Sequence[str]) -> list[Token]:
+    """Return the words that repeat most, each as its most frequent token."""
+    counts = Counter(token for listed in ids for token in listed)
+    tokens = {surfaces[token]: token for token, _ in reversed(counts.most_common())}
+    return [{"id": tokens[word]} for word in repeated_words(lists)[:REPEATED]]
+
+
 def repeated_share(lists: Lists) -> float:
     """Return the mean over positions of the share of a list that are words in the lists of at least half of the other
     positions."""
     words = {*repeated_words(lists)}
-    return mean(share(word in words for word in listed) for listed in lists)
+    return mean(mean(word in words for word in listed) for listed in lists)
 
 
 def letter_share(own: Sequence[str], lists: Lists) -> float:
     """Return the mean over positions with a word of the share of a list, the word itself left out, that begins with
     the same letter."""
     pairs = [(word, [each for each in listed if each != word]) for word, listed in zip(own, lists, strict=True)]
-    return mean(share(each[:1] == word[0] for each in others) for word, others in pairs if word[0].isalpha())
+    return mean(mean(each[:1] == word[0] for each in others) for word, others in pairs if word[0].isalpha())
 
 
 def letter_chance(own: Sequence[str], vocabulary: Sequence[str]) -> float:
@@ -107,44 +96,37 @@ def letter_chance(own: Sequence[str], vocabulary: Sequence[str]) -> float:
     return mean(letters[word[0]] / len(vocabulary) for word in own if word[0].isalpha())
 
 
-def of_lists(measure: Callable[[Lists], float], lists: Mapping[str, Lists]) -> ListShares:
-    return {name: measure(lists[name]) for name in LISTS}  # type: ignore[return-value]
-
-
-def summaries(run: PanelRun) -> Iterator[HeadSummary]:
+def summaries(run: PanelRun, positions: Sequence[int], own: Sequence[str]) -> Iterator[HeadSummary]:
+    """Yield the numbers of each head; the positions that have words, and these words, are given."""
     w, surfaces, k, T = run.w, run.tables.surfaces, run.ask.k, len(run.record.tokens)
-    after_first = [*range(1, T)] or [0]
     rows = sheet.every_head(run, "heads")
-    words = [surfaces[token] for token in run.record.tokens]
-    positions = [at for at in after_first if words[at]]
-    own = [words[at] for at in positions]
     for layer in range(w.shape.n_layers):
-        numbers = attention_numbers(w, layer, run.record.heads[layer], after_first)
+        numbers = attention_numbers(w, layer, run.record.heads[layer])
         for head, (first, entropy, distance, moves) in enumerate(numbers):
             start = (layer * w.shape.n_heads + head) * T
-            of_head = rows[start : start + T]
-            lists = {
-                name: [[surfaces[token["id"]] for token in of_head[at][name][:k]] for at in positions] for name in LISTS
+            ids = {
+                name: [[token["id"] for token in rows[start + at][name][:k]] for at in positions] for name in HEAD_LISTS
             }
-            repeated: dict[str, list[Token]] = {}
-            for name in LISTS:
-                counts = Counter(token["id"] for at in positions for token in of_head[at][name][:k])
-                tokens = {surfaces[token]: token for token, _ in reversed(counts.most_common())}
-                repeated[name] = [{"id": tokens[word]} for word in repeated_words(lists[name])[:REPEATED]]
+            lists = {name: [[surfaces[token] for token in listed] for listed in ids[name]] for name in HEAD_LISTS}
             yield {
                 "layer": layer, "head": head, "first": first, "entropy": entropy, "distance": distance, "moves": moves,
-                "rests": moves < RESTS, "self": of_lists(lambda listed: own_share(own, listed), lists),
-                "repeats": of_lists(repeated_share, lists), "repeated": repeated,  # type: ignore[typeddict-item]
-                "letter": of_lists(lambda listed: letter_share(own, listed), lists),
+                "rests": moves < RESTS, "self": {name: own_share(own, of) for name, of in lists.items()},
+                "repeats": {name: repeated_share(of) for name, of in lists.items()},
+                "repeated": {name: repeated_tokens(ids[name], of, surfaces) for name, of in lists.items()},
+                "letter": {name: letter_share(own, of) for name, of in lists.items()},
             }  # fmt: skip
 
 
 def answer(run: PanelRun) -> Fields:
-    tokens, causal = run.record.tokens, run.w.shape.causal
-    words = [run.tables.surfaces[token] for token in tokens[1:] or tokens]
-    by_chance = letter_chance([word for word in words if word], run.tables.surfaces)
-    even = mean(1 / (at + 1 if causal else len(tokens)) for at in [*range(1, len(tokens))] or [0])
-    return {"heads": [*summaries(run)], "letter_chance": by_chance, "first_even": even}
+    surfaces, tokens, causal = run.tables.surfaces, run.record.tokens, run.w.shape.causal
+    after = after_first(len(tokens))
+    positions = [at for at in after if surfaces[tokens[at]]]
+    own = [surfaces[tokens[at]] for at in positions]
+    return {
+        "heads": [*summaries(run, positions, own)],
+        "letter_chance": letter_chance(own, surfaces),
+        "first_even": mean(1 / (at + 1 if causal else len(tokens)) for at in after),
+    }
 
 
 def rows(w: Weights, ask: PromptAsk, tokens: int) -> int:

@@ -39,7 +39,15 @@ from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS, Products, TokenRows, Vocabularies
 from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, Tick, best_tokens
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import OWN_LISTS, HeadPattern, Look, Message, ScoredToken, TokenPattern
+from lexiscope.precompute.live.wire.answers import (
+    OWN_LISTS,
+    HeadPattern,
+    Look,
+    Message,
+    ScoredToken,
+    SheetHead,
+    TokenPattern,
+)
 from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.shape import Shape
@@ -201,26 +209,46 @@ def patterns_by_head(run: PanelRun) -> list[HeadPattern]:
 
 def patterns_by_token(run: PanelRun) -> list[TokenPattern]:
     """Describe every position of the text at the head that was asked about, or at head 0 if none was."""
-    w, record = run.w, run.record
-    lists = lists_of(run, record.layer, [run.ask.head or 0], run.tick("patterns"))
-    here = torch.arange(len(record.tokens), device=w.device)
-    weights = lists.weights
-    look_weights, looks_at = weights.max(dim=2)  # (1, T) each
-    found_from, found_weights = looked_at_from(w.shape, weights, here)
-    pattern = lists.sought("w_q", here, looks_at)
-    found_by = lists.sought("w_k", here, found_from)
-    own = lists.sent(lists.messages(here)[0])
+    record, heads = run.record, [run.ask.head or 0]
+    here = torch.arange(len(record.tokens), device=run.w.device)
+    found_from, found_weights = looked_at_from(run.w.shape, record.heads[record.layer].weights[heads], here)
     return [
         TokenPattern(
-            position=position,
-            pattern=next(pattern),
-            looks_at=Look(position=int(looks_at[0, position]), weight=float(look_weights[0, position])),
-            found_by=next(found_by),
-            found_from=_look(found_from[0, position], found_weights[0, position]),
-            message=next(own),
+            position=at,
+            pattern=row["looks_for"],
+            looks_at=row["attends"],
+            found_by=row["found_by"],
+            found_from=_look(found_from[0, at], found_weights[0, at]),
+            message=row["sends"],
         )
-        for position in range(len(record.tokens))
+        for at, row in enumerate(head_rows(run, record.layer, heads, run.tick("patterns")))
     ]
+
+
+def head_rows(run: PanelRun, layer: int, heads: Sequence[int], tick: Tick) -> Iterator[SheetHead]:
+    """Yield what these heads of a layer do at every position: head after head, then by position."""
+    w, tokens = run.w, len(run.record.tokens)
+    lists = lists_of(run, layer, heads, tick)
+    here = torch.arange(tokens, device=w.device)
+    weights, attends = lists.weights.max(dim=2)  # (n_heads, T) each
+    found_from, _ = looked_at_from(w.shape, lists.weights, here)
+    messages = lists.messages(here)  # (n_heads, T, d_model)
+    lengths = torch.linalg.vector_norm(messages, dim=2)
+    moved = weights * lengths.gather(1, attends)
+    of_tokens = (
+        list(lists.sought("w_q", here, attends)),
+        list(lists.sought("w_k", here, found_from)),
+        list(lists.sent(messages.flatten(0, 1))),
+    )
+    numbers = (each.flatten().tolist() for each in (attends, weights, lengths, moved))
+    for row, (looks_for, found_by, sends, at, weight, length, moves) in enumerate(
+        zip(*of_tokens, *numbers, strict=True)
+    ):
+        head, position = divmod(row, tokens)
+        yield {
+            "layer": layer, "head": heads[head], "position": position, "looks_for": looks_for, "found_by": found_by,
+            "attends": {"position": at, "weight": weight}, "sends": sends, "message": length, "moved": moves,
+        }  # fmt: skip
 
 
 def looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ from lexiscope.precompute.index.layout import LOOKS
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import LayerHeads, Record
 from lexiscope.precompute.live.vocabulary import Tick
-from lexiscope.precompute.live.weights import Norm, Weights
+from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import ChosenPositions, Positions, PositionShares, ScoreParts
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.weights.architectures.base import rotated
@@ -65,16 +65,12 @@ def position_states(w: Weights, record: Record) -> Iterator[Tensor]:
     """Yield of each layer the part (T, d_model) that learned positions have in the states that its attention reads."""
     part, before_norms = w.model.W_pos[: len(record.tokens)], iter(record.before_norms)
     for layer in range(w.shape.n_layers):
-        read = _normed(w.norm_numbers("attention", layer), part, next(before_norms))
+        norm = w.norm_numbers("attention", layer)
+        read = norm.gained(part) * norm.scale(next(before_norms))
         yield read
         if not w.shape.causal:  # what an encoder's norms return is its stream
-            part = _normed(w.norm_numbers("ff", layer), read, next(before_norms))
-
-
-def _normed(norm: Norm, part: Tensor, x: Tensor) -> Tensor:
-    """Return what a part of x (T, d_model) is after a norm, with the scales fixed that the norm has for x."""
-    part, x = (v - v.mean(dim=1, keepdim=True) if norm.centres else v for v in (part, x))
-    return part * norm.gain * (x.square().mean(dim=1, keepdim=True) + norm.eps).rsqrt()
+            norm = w.norm_numbers("ff", layer)
+            part = norm.gained(read) * norm.scale(next(before_norms))
 
 
 def parts_of_scores(w: Weights, layer: int, x: Tensor, positions: Tensor) -> list[Tensor]:
@@ -107,14 +103,7 @@ def shares_of_variance(parts: list[Tensor], seen: Tensor) -> list[ScoreParts | N
 
 def _named(parts: Sequence[float]) -> ScoreParts:
     """Return the five parts by their names."""
-    both_position, position_content, content_position, both_content, biases = parts
-    return {
-        "position_position": both_position,
-        "position_content": position_content,
-        "content_position": content_position,
-        "content_content": both_content,
-        "biases": biases,
-    }
+    return dict(zip(ScoreParts.__annotations__, parts, strict=True))  # type: ignore[return-value]
 
 
 def words_of(shares: PositionShares) -> str | None:
@@ -166,13 +155,11 @@ def _chosen(
     if not parts:
         chosen["distances"] = [
             {
-                "distance": d,
-                "score": score,
-                "alone": float(alone[head].diagonal(-d).mean()),
+                "distance": d, "score": score, "alone": float(alone[head].diagonal(-d).mean()),
                 "attention": float(weights.diagonal(-d).mean()),
             }
             for d, score in enumerate(curve[head, : MOST_DISTANCES + 1].tolist())
-        ]
+        ]  # fmt: skip
         return chosen
     rows = torch.stack([part[head, here] for part in parts], dim=1)[seen[here]]  # (keys, parts)
     chosen["keys"] = [

@@ -3,43 +3,14 @@ those of the panel `patterns`, its terms of a logit those of `attribution`."""
 
 from collections.abc import Iterator
 
-import torch
-
 from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens_cost, promoted_end
 from lexiscope.precompute.live.panels import attribution
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
-from lexiscope.precompute.live.panels.patterns import lists_of, looked_at_from, rows_beside
+from lexiscope.precompute.live.panels.patterns import head_rows, rows_beside
 from lexiscope.precompute.live.panels.records import COLUMNS
-from lexiscope.precompute.live.vocabulary import Tick
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import OWN_LISTS, PanelName, Sheet, SheetHead, SheetNeuron
 from lexiscope.precompute.live.wire.asks import PromptAsk
-
-
-def head_rows(run: PanelRun, layer: int, tick: Tick) -> Iterator[SheetHead]:
-    """Yield the rows of a layer, head after head, then by position."""
-    w, tokens = run.w, len(run.record.tokens)
-    lists = lists_of(run, layer, range(w.shape.n_heads), tick)
-    here = torch.arange(tokens, device=w.device)
-    weights, attends = lists.weights.max(dim=2)  # (n_heads, T) each
-    found_from, _ = looked_at_from(w.shape, lists.weights, here)
-    messages = lists.messages(here)  # (n_heads, T, d_model)
-    lengths = torch.linalg.vector_norm(messages, dim=2)
-    moved = weights * lengths.gather(1, attends)
-    of_tokens = (
-        list(lists.sought("w_q", here, attends)),
-        list(lists.sought("w_k", here, found_from)),
-        list(lists.sent(messages.flatten(0, 1))),
-    )
-    numbers = (each.flatten().tolist() for each in (attends, weights, lengths, moved))
-    for row, (looks_for, found_by, sends, at, weight, length, moves) in enumerate(
-        zip(*of_tokens, *numbers, strict=True)
-    ):
-        head, position = divmod(row, tokens)
-        yield {
-            "layer": layer, "head": head, "position": position, "looks_for": looks_for, "found_by": found_by,
-            "attends": {"position": at, "weight": weight}, "sends": sends, "message": length, "moved": moves,
-        }  # fmt: skip
 
 
 def neuron_rows(run: PanelRun) -> Iterator[SheetNeuron]:
@@ -63,8 +34,9 @@ def neuron_rows(run: PanelRun) -> Iterator[SheetNeuron]:
 def every_head(run: PanelRun, panel: PanelName) -> list[SheetHead]:
     """Return the rows of all heads; they are made once in a run, for the first panel that needs them."""
     if not run.head_rows:
-        tick = run.tick(panel)
-        run.head_rows.extend(row for layer in range(run.w.shape.n_layers) for row in head_rows(run, layer, tick))
+        tick, heads = run.tick(panel), range(run.w.shape.n_heads)
+        for layer in range(run.w.shape.n_layers):
+            run.head_rows.extend(head_rows(run, layer, heads, tick))
     return run.head_rows
 
 

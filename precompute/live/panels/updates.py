@@ -15,10 +15,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from lexiscope.precompute.live.panels import attribution
+from lexiscope.precompute.live.panels import attribution, head_vectors
 from lexiscope.precompute.live.panels.panel import Panel, PanelRun, only_tokens
 from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, Tick, best_tokens, likelihoods
-from lexiscope.precompute.live.weights import LEAST_DIVISOR, Norm, Weights
+from lexiscope.precompute.live.weights import LEAST_DIVISOR, Weights
 from lexiscope.precompute.live.wire.answers import ScoredToken, Update
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.weights.architectures.family import Part
@@ -29,25 +29,13 @@ PARTS: tuple[Part, Part] = ("attention", "ff")
 def added(run: PanelRun, layer: int, part: Part) -> Tensor:
     """Return what attention or FF of a layer added at the position and, if the layer is opened, what each of its heads
     added: (1 or 1 + n_heads, d_model)."""
-    w, kind = run.w, "ff_value" if part == "ff" else "w_o"
+    w, opened = run.w, part == "attention" and run.ask.layer == layer
     weights = run.record.coefficients[layer] if part == "ff" else run.record.mixed[layer].flatten()
-    bias, norm = w.bias(kind, layer), w.norm_of_written(layer, part)
-    written = (weights @ w.vectors(kind, layer))[None]
-    written = written if bias is None else written + bias
-    if part == "attention" and run.ask.layer == layer:
-        heads = torch.einsum("hd,hdm->hm", run.record.mixed[layer], w.heads("w_o", layer))
-        written = torch.cat((written, heads))
-    return written if norm is None else scaled(norm, written) * scale_for(norm, written[0])
-
-
-def scaled(norm: Norm, x: Tensor) -> Tensor:
-    """Return vectors x (n, d_model) as a norm changes them but for its divisor and bias."""
-    return (x - x.mean(dim=1, keepdim=True) if norm.centres else x) * norm.gain
-
-
-def scale_for(norm: Norm, x: Tensor) -> Tensor:
-    """Return the inverse of the number by which a norm divides x (d_model,)."""
-    return ((x - x.mean() if norm.centres else x).square().mean() + norm.eps).rsqrt()
+    written = w.written(layer, part, weights)
+    norm = w.norm_of_written(layer, part)
+    whole = written if norm is None else norm.gained(written) * norm.scale(written)
+    heads = head_vectors.added(w, layer, run.record.mixed[layer][:, None]) if opened else ()
+    return torch.cat((whole[None], *heads))
 
 
 def updates(run: PanelRun) -> list[Update]:
@@ -82,7 +70,7 @@ def words(run: PanelRun, vectors: Tensor, tick: Tick) -> Iterator[tuple[list[Sco
     """Yield the first tokens of both ends of each vector (n, d_model)."""
     length, only = run.ask.k + run.ask.spare, only_tokens(run.w, run.ask)
     products = run.tables.vocabularies[1].plain(run.ask.lens)
-    for block in torch.split(scaled(run.w.norm_numbers("final"), vectors), PRODUCT_ROWS):
+    for block in torch.split(run.w.norm_numbers("final").gained(vectors), PRODUCT_ROWS):
         scores = products(block)
         tick(len(block))
         for top, low in zip(*(best_tokens(sign * scores, length, only) for sign in (1, -1)), strict=True):

@@ -2,7 +2,7 @@
 ids; the server adds their texts, and what else an index stores (the fields that are NotRequired)."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, get_args
 
 from pydantic import Base64UrlBytes, Field
 from typing_extensions import TypedDict
@@ -97,7 +97,9 @@ class FirstTokens(TypedDict):
 # Panels of a run
 
 
-OWN_LISTS = 3  # lists of one position at one head: pattern, found_by, message
+HeadList = Literal["looks_for", "found_by", "sends"]  # the lists of one position at one head
+HEAD_LISTS: tuple[HeadList, ...] = get_args(HeadList)
+OWN_LISTS = len(HEAD_LISTS)
 
 
 class WordStep(TypedDict):
@@ -213,17 +215,12 @@ class SheetNeuron(TypedDict):
     value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens at that end
 
 
-class SheetTotal(TypedDict):
-    heads: int
-    neurons: int
-
-
 class Sheet(TypedDict):
     """Every head at every position, and the strongest neurons of every layer."""
 
     heads: list[SheetHead]  # by layer, head and position
     neurons: list[SheetNeuron]  # by layer, strongest first
-    total: SheetTotal  # how many rows there are
+    total: dict[Literal["heads", "neurons"], int]  # how many rows there are
 
 
 class ActiveNeuron(TypedDict):
@@ -278,22 +275,6 @@ class Update(TypedDict):
     after: Token | None
 
 
-class ListShares(TypedDict):
-    """A share of the words in a head's lists, for each of its three lists."""
-
-    looks_for: float
-    found_by: float
-    sends: float
-
-
-class RepeatedTokens(TypedDict):
-    """Words of each of a head's lists that stand at most positions, if there are any."""
-
-    looks_for: list[Token]
-    found_by: list[Token]
-    sends: list[Token]
-
-
 class HeadSummary(TypedDict):
     """Where a head looked in a run, how much it moved the stream, and of what kind its lists are: means over the text
     without its first position."""
@@ -305,10 +286,10 @@ class HeadSummary(TypedDict):
     distance: float  # how many positions away the head looks
     moves: float  # the length of what it wrote, as a share of that of the stream before
     rests: bool  # moves next to nothing
-    self: ListShares  # the share of positions whose own word is in the list
-    repeats: ListShares  # the share of the list that stands in the lists of at least half of the other positions
-    letter: ListShares  # the share of the list that begins with the letter of the position's own word
-    repeated: RepeatedTokens  # the words that repeat most
+    self: dict[HeadList, float]  # the share of positions whose own word is in the list
+    repeats: dict[HeadList, float]  # the share of the list that is also in those of half of the other positions
+    letter: dict[HeadList, float]  # the share of the list that begins with the letter of the position's own word
+    repeated: dict[HeadList, list[Token]]  # the words that repeat most, if there are any
 
 
 class PositionShares(TypedDict):

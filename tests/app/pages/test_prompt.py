@@ -254,8 +254,8 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     sweep = view["sweep"]
     check("token_id value", [(sweep["token"]["id"], sweep["log_p"])], panel="sweep", measure="log_p")
     for measure in ("change", "direct"):
-        parts = ((p["layer"], p["head"], rank, p[measure]) for rank, p in enumerate(sweep["parts"], 1))
-        check("layer head rank value", parts, panel="sweep", measure=measure)
+        swept = ((p["layer"], p["head"], rank, p[measure]) for rank, p in enumerate(sweep["parts"], 1))
+        check("layer head rank value", swept, panel="sweep", measure=measure)
     assert {row["model"] for row in found} == {GPT2}
     lists = {"patterns", "found_by", "message", "messages", "sheet", "heads"}
     assert {row["panel"] for row in found if row["convention"] == "vocabulary"} == lists

@@ -37,7 +37,7 @@ def test_every_page_in_every_format(live: TestClient, path: str, format: str) ->
         assert "<html" not in part.text
 
 
-OF_PATTERNS = ("patterns", "found_by", "message", "messages")
+OF_PATTERNS = ("patterns", "found_by", "message", "messages", "repeats")
 
 
 @pytest.mark.parametrize(

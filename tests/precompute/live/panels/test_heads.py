@@ -12,14 +12,13 @@ from torch import Tensor
 
 from lexiscope.precompute.index.tokens import TokenTable, is_special, token_bytes
 from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.answers import HEAD_LISTS
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, ids
 from tests.support.models import tiny_gpt2
 from tests.support.nets import Run
 from tests.support.planted import D_HEAD, Weights, pieces, token_numbers, tokenizer_json, vocabulary
-
-LISTS = ("looks_for", "found_by", "sends")
 
 
 def written(case: Case, run: Run, layer: int, head: int) -> Tensor:
@@ -80,10 +79,10 @@ def test_shares_are_those_of_the_sheets_lists(every: Case, how: dict[str, Any]) 
     positions = [at for at, word in enumerate(text_words) if at and word and not special[at]]
     rows = {(row["layer"], row["head"], row["position"]): row for row in answer["sheet"]["heads"]}
     for found in answer["heads"] or ():
-        for name in LISTS:
-            lists = {at: words(rows[found["layer"], found["head"], at][name]) for at in positions}  # type: ignore[literal-required]
+        for name in HEAD_LISTS:
+            lists = {at: words(rows[found["layer"], found["head"], at][name]) for at in positions}
             own = [text_words[at] in lists[at] for at in positions]
-            assert found["self"][name] == pytest.approx(sum(own) / len(own))  # type: ignore[literal-required]
+            assert found["self"][name] == pytest.approx(sum(own) / len(own))
             repeats, letters = [], []
             for at in positions:
                 others = [lists[other] for other in positions if other != at]
@@ -97,8 +96,8 @@ def test_shares_are_those_of_the_sheets_lists(every: Case, how: dict[str, Any]) 
                 rest = [word for word in lists[at] if word != text_words[at]]
                 if text_words[at][0].isalpha():
                     letters.append(sum(word.startswith(text_words[at][0]) for word in rest) / max(len(rest), 1))
-            assert found["repeats"][name] == pytest.approx(sum(repeats) / len(repeats))  # type: ignore[literal-required]
-            assert found["letter"][name] == pytest.approx(sum(letters) / len(letters))  # type: ignore[literal-required]
+            assert found["repeats"][name] == pytest.approx(sum(repeats) / len(repeats))
+            assert found["letter"][name] == pytest.approx(sum(letters) / len(letters))
     chance = [
         sum(word.startswith(text_words[at][0]) for word in every_word) / len(every_word)
         for at in positions if text_words[at][0].isalpha()
@@ -116,7 +115,7 @@ def test_a_head_that_is_off_moves_nothing(case: Case) -> None:
 def test_a_text_of_a_token_or_two(case: Case, text: str) -> None:
     heads = case.ask(text, panel=("heads",))["heads"] or []
     for head in heads:
-        shares = [head[name][of] for name in ("self", "repeats", "letter") for of in LISTS]  # type: ignore[literal-required]
+        shares = [head[name][of] for name in ("self", "repeats", "letter") for of in HEAD_LISTS]
         assert all(0 <= share <= 1 for share in (head["first"], *shares))
 
 
