@@ -131,8 +131,9 @@ class Settings(BaseSettings):
         description="words times heads of a table of words through heads; more answer 413",
     )  # fmt: skip
     sheet_rows: int = Field(
-        default=60_000, ge=1, le=10_000_000,
-        description="rows of the sheet of a run, one for each layer, head and token; more answer 413",
+        default=20_000, ge=1, le=10_000_000,
+        description="rows of the sheet of a run, one for each layer, head and token, fewer if they are asked for with "
+        "longer lists; more answer 413. The server takes some 8 KB for each while it makes a page or a file",
     )  # fmt: skip
     recent_answers_mb: int = Field(
         default=64, ge=0, le=65_536,

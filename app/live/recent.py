@@ -27,6 +27,9 @@ class RecentAnswers:
         return answer
 
     def keep(self, key: bytes, answer: bytes) -> None:
+        """Keep an answer, unless it alone has too many bytes: it would drive out all others for nothing."""
+        if len(answer) > self._most_bytes:
+            return
         self._bytes += len(answer) - len(self._answers.pop(key, b""))
         self._answers[key] = answer
         while self._bytes > self._most_bytes:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends
 from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -154,7 +155,7 @@ class PageAnswer:
             case "json":
                 body = json_bytes(view)
             case "csv" | "parquet":
-                chunks = view_csv(view) if self.format == "csv" else view_parquet(view)
+                chunks = await run_in_threadpool(view_csv if self.format == "csv" else view_parquet, view)
                 streamed: Response = self._state.streams.response(chunks, content_type(self.format), headers)
                 return streamed
             case "svg":

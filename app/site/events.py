@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
 
 from lexiscope.app.asgi.disconnect import cancel_on_disconnect
 from lexiscope.app.library.checks import for_visitors
@@ -81,7 +82,8 @@ async def _events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent
             progress = {"stage": report.stage, "text": text, "share": report.share}
             yield ServerSentEvent(event="progress", data=progress)
             report = await anext(run.reports)
-        html = answer.html(run.page.template or run.page.name, run.view(report), partial=True)
+        view = await run_in_threadpool(run.view, report)
+        html = answer.html(run.page.template or run.page.name, view, partial=True)
         yield ServerSentEvent(event="page", data={"html": html, "canonical": answer.address})
     except LexiscopeError as error:
         yield ServerSentEvent(event="fault", data={"status": status_of(error), "detail": for_visitors(error, data)})

@@ -15,7 +15,7 @@ Estimate = Callable[[Ask[Any], int], float]
 
 ATTENTION_NUMBERS = 4_000_000  # most attention weights in one answer: about 40 MB of JSON
 CELL_TOKENS = 200_000  # most tokens in the cells of one answer: about 10 MB of JSON
-SHEET_TOKENS = 1_000_000  # most tokens in the lists of one sheet: about 50 MB of JSON
+SHEET_LIST_TOKENS = 15  # tokens in the lists of a usual row of a sheet; rows with more count for more of them
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,10 @@ class Limits:
     def check_sheet(self, tokens: int, heads: int, listed: int) -> None:
         """Refuse a sheet with too many rows: it has one for each token at each of the `heads` of all layers, with
         `listed` tokens in lists."""
-        limit = min(self.settings.sheet_rows, SHEET_TOKENS // listed)
+        rows = self.settings.sheet_rows
+        limit = min(rows, rows * SHEET_LIST_TOKENS // listed)
         if heads * tokens > limit:
-            of = " (the setting sheet_rows)" if limit == self.settings.sheet_rows else f" of {listed} tokens each"
+            of = " (the setting sheet_rows)" if limit == rows else f" of {listed} tokens each (fewer with k)"
             raise TooLarge(
                 f"the sheet of this text would have {heads * tokens:,} rows, {heads:,} for each of its {tokens:,} "
                 f"tokens: up to {limit:,}{of} are computed, those of {limit // heads:,} tokens"

@@ -1,5 +1,6 @@
 """The sheet of a run over HTTP with a real worker: filters and orders against plain Python, and its files."""
 
+import asyncio
 import csv
 import io
 import re
@@ -12,6 +13,10 @@ import pyarrow.parquet
 import pytest
 from starlette.testclient import TestClient
 
+from lexiscope.app.formats import parquet
+from lexiscope.app.formats.csv_format import table_rows
+from lexiscope.app.pages.prompt import page
+from lexiscope.app.pages.prompt.sheet import chosen_rows
 from lexiscope.app.urls import content_type
 from tests.support.site import GPT2, LLAMA
 
@@ -156,3 +161,24 @@ def test_parquet_is_of_the_sheet_and_needs_its_extra(live: TestClient, monkeypat
     answer = live.get(f"{path}&panel=sheet")
     assert (answer.status_code, "lexiscope[parquet]" in answer.json()["error"]["detail"]) == (404, True)
     assert ".parquet" not in sheet(live, format="").text
+
+
+@pytest.mark.parametrize("format", [".json", "", ".events", ".csv", ".parquet"])
+def test_other_visitors_do_not_wait_while_rows_are_chosen(
+    live: TestClient, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    called = []
+
+    def in_a_thread(work: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*given: Any) -> Any:
+            with pytest.raises(RuntimeError, match="no running event loop"):
+                asyncio.get_running_loop()
+            called.append(work)
+            return work(*given)
+
+        return checked
+
+    monkeypatch.setattr(page, "chosen_rows", in_a_thread(chosen_rows))
+    monkeypatch.setattr(parquet, "table_rows", in_a_thread(table_rows))
+    assert live.get(f"/{GPT2}/prompt{format}?{urlencode({'text': TEXT, 'panel': 'sheet'})}").status_code == 200
+    assert len(called) == 1 + (format == ".parquet")

@@ -73,11 +73,13 @@ def test_evolution_that_fits_no_page() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "listed", "said"), [
-    (222, 15, None),
-    (223, 15, "would have 60,210 rows, 270 for each of its 223 tokens: up to 60,000 (the setting sheet_rows) are "
-     "computed, those of 222 tokens"),
-    (27, 135, None),
-    (28, 135, "up to 7,407 of 135 tokens each are computed, those of 27 tokens"),
+    (74, 15, None),
+    (75, 15, "would have 20,250 rows, 270 for each of its 75 tokens: up to 20,000 (the setting sheet_rows) are "
+     "computed, those of 74 tokens"),
+    (74, 3, None),
+    (75, 3, "up to 20,000 (the setting sheet_rows)"),
+    (8, 135, None),
+    (9, 135, "up to 2,222 of 135 tokens each (fewer with k) are computed, those of 8 tokens"),
 ])  # fmt: skip
 def test_rows_of_a_sheet(tokens: int, listed: int, said: str | None) -> None:
     if said is None:
