@@ -148,6 +148,7 @@ class PromptView(ViewOfModel):
     side: HeadList | None = None
     heads: list[HeadSummary] | None = None
     letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
+    first_even: float | None = None  # what `first` of the heads would be if attention were spread evenly
     positions: Positions | None = None
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None

@@ -490,6 +490,7 @@ class PromptAnswer(Beside):
     updates: NotRequired[list[Update] | None]
     heads: NotRequired[list[HeadSummary] | None]  # of all layers
     letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
+    first_even: NotRequired[float | None]  # what `first` of the heads would be if attention were spread evenly
     positions: NotRequired[Positions | None]
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]
