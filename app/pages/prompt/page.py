@@ -1,7 +1,7 @@
 """Show a run of the model on a text: the request, the worker's answer with tokens beside their ids, and stored lists
 beside neurons and heads."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -148,15 +148,14 @@ class PromptView(ViewOfModel):
     side: HeadList | None = None
     heads: list[HeadSummary] | None = None
     letter_chance: float | None = None  # what `letter` of the heads would be with lists of random tokens
+    first_even: float | None = None  # what `first` of the heads would be if attention were spread evenly
     positions: Positions | None = None
     coverage: list[CoverageRow] | None = None
     attribution: Attribution | None = None
     sweep: Sweep | None = None
 
-    @property
-    def tabs(self) -> Collection[Panel]:
-        """Return all panels (parts of the result), which are the tabs of the page."""
-        return PANELS.values()
+    tabs = PANELS.values()  # all panels (parts of the result)
+    head_measures = MEASURES  # what the map of heads can be coloured by, and how people say it
 
     @property
     def differing(self) -> set[int]:
@@ -175,11 +174,6 @@ class PromptView(ViewOfModel):
         """Return True if the run has a panel with lists, from which hubs (tokens in very many lists) may be left
         out."""
         return any(panel.has_lists for panel in _panels(self.panel.split(",")))
-
-    @property
-    def head_measures(self) -> Mapping[HeadMeasure, str]:
-        """Return what the map of heads can be coloured by, and how people say it."""
-        return MEASURES
 
     @property
     def measured_heads(self) -> list[MeasuredHead]:
@@ -245,7 +239,7 @@ def prompt(site: ModelSite, _: PromptAt, ask: PromptQuery) -> PromptView | AllLa
     return _view(site, ask, site.answers[0] if site.answers else None)
 
 
-def _view(site: ModelSite, ask: SheetArguments, answer: PromptAnswer | None) -> PromptView:
+def _view(site: ModelSite, ask: PromptQuery, answer: PromptAnswer | None) -> PromptView:
     fields = _run(site, ask, answer) if answer else _form(site)
     return PromptView(
         **of_index(site.index),
@@ -253,8 +247,8 @@ def _view(site: ModelSite, ask: SheetArguments, answer: PromptAnswer | None) -> 
         convention=ask.convention,
         lens=ask.lens,
         rows=ask.rows,
-        by=getattr(ask, "by", "repeats"),
-        side=getattr(ask, "side", None),
+        by=ask.by,
+        side=ask.side,
         from_text=ask.from_,
         changes=[change_of(kind, change) for kind in CHANGES for change in getattr(ask, kind)],
         **fields,

@@ -180,10 +180,9 @@ class _Choice:
             for kind, of_end in (("ff_key", "top"), ("ff_value", end)):
                 for number, ids in self.lists.first_ids(kind, layer, numbers, NEURON_TOKENS, of_end):
                     words[kind, layer, number] = None if ids is None else tokens_of(self.tokens, ids)
-        kinds = {"key": "ff_key", "value": "ff_value"}
-        return [
-            {**row, **{name: words[kind, row["layer"], row["neuron"]] for name, kind in kinds.items()}} for row in rows
-        ]
+        places = [(row["layer"], row["neuron"]) for row in rows]
+        both = ({"key": words["ff_key", *at], "value": words["ff_value", *at]} for at in places)
+        return [{**row, **of_row} for row, of_row in zip(rows, both, strict=True)]
 
     def _passes(self, row: Row, names: tuple[str, ...]) -> bool:
         """Return True if the word that is sought stands in one of the lists, and not all of them are of high bias."""

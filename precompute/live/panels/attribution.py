@@ -17,7 +17,7 @@ added to all logits changes no prediction: unless asked otherwise, the mean row 
 that terms sum to the logit less the mean of all logits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -29,7 +29,7 @@ from lexiscope.precompute.live.panels.panel import Fields, Panel
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.parameters import check_number
 from lexiscope.precompute.live.weights import Norm, Weights
-from lexiscope.precompute.live.wire.answers import Attribution, LayerTerms, NamedTerm, PartTerm
+from lexiscope.precompute.live.wire.answers import Attribution, LayerTerms, NamedPart, NamedTerm, PartTerm
 from lexiscope.precompute.live.wire.grammar import ComparedWith, Word
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.weights.architectures.family import Part
@@ -232,7 +232,12 @@ def cost(w: Weights, *_: object) -> float:
 
 def _vectors(answer: Fields, _: bool) -> Iterator[ListEnd]:
     found: Attribution = answer["attribution"]
-    for part in (*found["raises"], *found["lowers"], *found["path"]):
+    yield from ends_of_values((*found["raises"], *found["lowers"], *found["path"]))
+
+
+def ends_of_values(parts: Iterable[NamedPart]) -> Iterator[ListEnd]:
+    """Yield the lists that show what the neurons among these parts write."""
+    for part in parts:
         if part["neuron"] is not None and part["end"]:
             yield ListEnd("ff_value", part["layer"], part["neuron"], part["end"])
 

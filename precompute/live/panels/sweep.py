@@ -6,7 +6,7 @@ The runs without a part go through the model together. Each begins at the layer 
 before. A model that predicts no tokens has cosines instead of log probabilities.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError
 from lexiscope.precompute.live.batches import MOST_PASS_TOKENS, free_memory, halving
-from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens_cost, promoted_end
+from lexiscope.precompute.live.first_tokens import first_tokens_cost, promoted_end
 from lexiscope.precompute.live.panels import attribution
-from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.panel import Panel, PanelRun
 from lexiscope.precompute.live.run import Change, Watcher, run
-from lexiscope.precompute.live.vocabulary import PRODUCT_ROWS, Tick
+from lexiscope.precompute.live.vocabulary import Tick, likelihoods
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import SWEEP_NAMED, Sweep, SweptPart
 from lexiscope.precompute.live.wire.asks import STRONGEST_NEURONS, PromptAsk
@@ -97,12 +97,7 @@ def changes_without(asked: PanelRun, parts: Sequence[Part], tick: Tick) -> list[
 def scores(w: Weights, x: Tensor, token: int, tick: Tick = lambda _: None) -> Tensor:
     """Return the token's log probability, or its cosine if the model predicts no tokens, for last states x
     (n, d_model)."""
-    found = []
-    for rows in torch.split(x, PRODUCT_ROWS):
-        of_all = w.model.logits(rows).log_softmax(dim=1) if w.model.predicts else w.cosines(rows)
-        found.append(of_all[:, token])
-        tick(len(rows))
-    return torch.cat(found)
+    return likelihoods(w, x, 1, torch.full((len(x), 1), token, device=w.device), tick).log_p[:, 0]
 
 
 def _heads(asked: PanelRun) -> list[Part]:
@@ -175,18 +170,11 @@ def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
     return _passed(w, ask, tokens) * of_attention + lists + attribution.cost(w, ask, tokens)
 
 
-def _vectors(answer: Fields, _: bool) -> Iterator[ListEnd]:
-    found: Sweep = answer["sweep"]
-    for part in found["parts"][:SWEEP_NAMED]:
-        if part["neuron"] is not None and part["end"]:
-            yield ListEnd("ff_value", part["layer"], part["neuron"], part["end"])
-
-
 PANEL = Panel(
     name="sweep",
     keeps=frozenset({"steps", "mixed", "coefficients", "peaks"}),
     answer=lambda asked: {"sweep": sweep(asked)},
     rows=lambda w, ask, tokens: _passed(w, ask, tokens) * rows_of_token(w.shape) + _size(w, ask),
     cost=_cost,
-    vectors=_vectors,
+    vectors=lambda answer, _: attribution.ends_of_values(answer["sweep"]["parts"][:SWEEP_NAMED]),
 )

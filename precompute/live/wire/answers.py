@@ -368,21 +368,26 @@ class CoverageRow(TypedDict):
     as_covered: int  # how many of them are covered at least as much
 
 
-class PartTerm(TypedDict):
-    """A head or a neuron, and what it added to the logit."""
+class NamedPart(TypedDict):
+    """A head or a neuron, with its words."""
 
     layer: int
     head: int | None
     neuron: int | None
+    end: End | None  # the end of a neuron's value that has the tokens which its coefficient at the position promotes
+    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # the first pairs of words of a head's VO
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens of a neuron's value
+    computed: Annotated[NotRequired[bool], COMPUTED]
+
+
+class PartTerm(NamedPart):
+    """A head or a neuron, and what it added to the logit."""
+
     term: float
     share: Annotated[float | None, SHARE]
     attends: list[Look] | None  # the positions that a head attends to most; None for a neuron
     coefficient: float | None  # the neuron's coefficient; None for a head
-    end: End | None  # the end of a neuron's value that has the tokens which this coefficient promotes
     first_only: bool | None  # whether a neuron fires on the first token much more than anywhere else
-    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # the first pairs of words of a head's VO
-    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens of a neuron's value
-    computed: Annotated[NotRequired[bool], COMPUTED]
 
 
 class LayerTerms(TypedDict):
@@ -418,19 +423,12 @@ class Attribution(TypedDict):
 SWEEP_NAMED = 50  # parts of a sweep that have their words: those with the largest changes
 
 
-class SweptPart(TypedDict):
+class SweptPart(NamedPart):
     """A head or a neuron that was switched off at all positions."""
 
-    layer: int
-    head: int | None
-    neuron: int | None
     change: float  # of the log probability of the token, without this part
     direct: float  # its term of the attribution
     strength: float | None  # of a neuron, over the text
-    end: End | None  # the end of a neuron's value that has the tokens which its coefficient at the position promotes
-    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # the first pairs of words of a head's VO
-    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # the first tokens of a neuron's value
-    computed: Annotated[NotRequired[bool], COMPUTED]
 
 
 class Sweep(TypedDict):
@@ -492,6 +490,7 @@ class PromptAnswer(Beside):
     updates: NotRequired[list[Update] | None]
     heads: NotRequired[list[HeadSummary] | None]  # of all layers
     letter_chance: NotRequired[float | None]  # what `letter` of the heads would be with lists of random tokens
+    first_even: NotRequired[float | None]  # what `first` of the heads would be if attention were spread evenly
     positions: NotRequired[Positions | None]
     coverage: NotRequired[list[CoverageRow] | None]
     attribution: NotRequired[Attribution | None]

@@ -417,3 +417,9 @@ def test_cosines_of_nearest_tokens_say_what_they_are(client: TestClient) -> None
     for span, near in zip(spans, view["nearest"], strict=True):
         named = f"{visible(near['token'])}, its embedding centred, with that of {visible(view['token']['token'])}"
         assert span.attributes["title"] == f"The cosine of {named}: {near['score']:.3f}"
+
+
+def test_position_alone_is_a_fold_whose_word_is_explained_within(client: TestClient) -> None:
+    fold = client.get(f"/{GPT2}/head/1/2").text.partition("<summary>By position alone: ")[2]
+    assert "<a " not in fold.partition("</summary>")[0]  # a link in a summary is no control of its own
+    assert 'class="term"' in fold.partition("</figcaption>")[0]

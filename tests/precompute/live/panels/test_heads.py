@@ -57,6 +57,8 @@ def test_attention_and_moves_are_those_of_transformers(every: Case) -> None:
                                ("moves", moves)):  # fmt: skip
             assert found[name] == pytest.approx(sum(expected) / (T - 1), rel=1e-3, abs=1e-4), name  # type: ignore[literal-required]
         assert found["rests"] == (found["moves"] < 0.02)
+    even = torch.ones(T, T).tril() if s.causal else torch.ones(T, T)
+    assert answer["first_even"] == pytest.approx(float((even / even.sum(dim=1, keepdim=True))[1:, 0].mean()))
 
 
 @pytest.mark.parametrize("how", [{}, {"convention": "exact", "lens": "cosine", "k": 9}])
