@@ -255,10 +255,10 @@ class HeadView(ViewOfModel):
         name = f"{self.model}, layer {self.layer}, head {self.head}"
         return [
             *_change_tables(self, name),
-            *_position_tables(self, name),
             *(table for matrix in MATRICES for pairs in self.shown for table in _glance_tables(name, matrix, pairs)),
             *_subhead_tables(self, name),
             *_direction_tables(self, name),
+            *_position_tables(self, name),
         ]
 
 
