@@ -67,6 +67,8 @@ examples:
 def run(args: argparse.Namespace) -> None:
     if args.output and args.output.suffix not in FORMATS:
         args.usage_error(f"-o {args.output}: the name of the file ends in {', '.join(FORMATS)}")
+    if args.output and not args.output.parent.is_dir():  # said before the model is loaded and run
+        args.usage_error(f"-o {args.output}: there is no folder {args.output.parent}")
     panels = (args.panel or ("sheet" if args.output else "evolution")).split(",")
     if args.output and args.output.suffix == ".parquet":
         import pyarrow  # noqa: F401  # if it is not installed, say so before the model is loaded

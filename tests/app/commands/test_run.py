@@ -58,7 +58,7 @@ def test_files_that_cannot_be(run: Run, site_data: Path, tmp_path: Path, monkeyp
     code, _, err = run("run", GPT2, TEXT, "--data", site_data, "-o", tmp_path / "x.parquet", "--panel", "neurons")
     assert (code, "of the sheet" in err) == (2, True)
     code, _, err = run("run", GPT2, TEXT, "--data", site_data, "-o", tmp_path / "nowhere" / "sheet.csv")
-    assert (code, "nowhere" in err) == (1, True)
+    assert (code, "there is no folder" in err) == (2, True)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     code, _, err = run("run", GPT2, TEXT, "--data", site_data, "-o", tmp_path / "x.parquet")
     assert (code, "lexiscope[parquet]" in err) == (1, True)
