@@ -2,6 +2,7 @@
 the commands need. (SQL: tests/precompute/export.)"""
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -25,7 +26,7 @@ LINES = [
 WRITTEN = [*dict.fromkeys(re.sub(r" {2,}", " ", line) for line in LINES)]  # each once, in their order
 QUICK = " --layers 8,10 --k 10 --pairs 12"  # instead of all layers
 NOT_RUN = (
-    "serve", "worker", "seeds demo", "compare", "stitch", "reproduce", "precompute TUNED",
+    "serve", "worker", "run demo", "seeds demo", "compare", "stitch", "reproduce", "precompute TUNED",
     "pull https", "pull /mnt",
 )  # fmt: skip
 RUNNING = [line for line in WRITTEN if not line.startswith(NOT_RUN) and "--ray" not in line]
@@ -61,7 +62,7 @@ def test_commands_run_in_their_order_and_then_the_code(
             words = line.replace("--k 100 --pairs 500", "--k 10 --pairs 12").replace("--layers 8-10", "--layers 8,10")
             if words.startswith("precompute") and "--layers" not in words:
                 words += QUICK
-            assert main(words.split()) == 0, (line, capsys.readouterr().err)
+            assert main(shlex.split(words)) == 0, (line, capsys.readouterr().err)
     for kind, code in BLOCKS:
         if kind == "python":
             exec(code, {})
@@ -69,7 +70,7 @@ def test_commands_run_in_their_order_and_then_the_code(
 
 @pytest.mark.parametrize("line", sorted({*WRITTEN} - {*RUNNING}))
 def test_the_others_are_understood(line: str) -> None:
-    assert callable(make_parser().parse_args(line.split()).run)
+    assert callable(make_parser().parse_args(shlex.split(line)).run)
 
 
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"`(--[a-z-]+)", PAGES))))

@@ -41,7 +41,7 @@ def test_good_index(source: Path, built: Path) -> None:
     assert faults(built, source) == []
     model = describe(Checkpoint.open(source))
     names = [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
-    assert len(names) == 3 + 3 * (6 + 6 + 2 + 3 + 2 + 3)
+    assert len(names) == 3 + 3 * (6 + 6 + 2 + 3 + 2 + 3 + 1)
     assert names == [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
     assert 0 <= new_seed() < 1 << 31
 
